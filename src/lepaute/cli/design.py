@@ -1,8 +1,9 @@
 """`lepaute design`: tables of what will be measured, of kinds that probes know or over any factors; what they hold."""
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +19,9 @@ from lepaute.cli.options import (
     Force,
     PictureFile,
     flags_of,
-    is_given,
+    refuse_options,
     with_options_of,
 )
-from lepaute.cli.parsing import long_name
 from lepaute.cli.simulation import note_unused
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import DesignError, InputError
@@ -130,16 +130,16 @@ def dgemm(
 
     of_hpl = ("platform", *(flag.argument for flag in flags_of(Hpl)))
     if target is None:
-        _refuse(context, of_hpl, "describes a run of HPL; say --for hpl with it")
+        refuse_options(context, of_hpl, "a run of HPL is described with --for hpl")
         design = _general_sizes(context, general, rows, table.seed)
     else:
         if target != "hpl":
             raise InputError(f"--for is {target!r}; the application whose calls are known is hpl")
-        _refuse(context, vars(general), "is for general sizes; --for hpl takes those of the run")
+        refuse_options(context, vars(general), "--for hpl takes the sizes of the run")
         if values["n"] is None:
             raise InputError("give the run of HPL: --n N, with --nb and --grid")
         if platform is None:
-            _refuse(context, ("threads_per_rank",), "takes the times of a platform; give its name with --platform")
+            refuse_options(context, ("threads_per_rank",), "threads need the times of a --platform")
         design = _sizes_of_hpl(Hpl(**values), platform, table.seed, rows or 400)
     if content is not None or warm is not None:
         states = numbers_of(warm, "--warm") if warm is not None else [0]
@@ -157,11 +157,11 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
 
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
-        _refuse(context, ("rows", "fixed_k"), f"is not for {LOG_PRODUCT}; say --sizes, or --products")
+        refuse_options(context, ("rows", "fixed_k"), f"--sizes {LOG_PRODUCT} takes --products")
         return dgemm_design(seed, products=general.products, product_range=(general.lowest, general.highest), most=most)
-    _refuse(context, ("products", "lowest"), f"is for {LOG_PRODUCT} only; say --rows and --highest")
+    refuse_options(context, ("products", "lowest"), f"--sizes other than {LOG_PRODUCT} take --rows and --highest")
     if general.sizes != "fixed-k":
-        _refuse(context, ("fixed_k",), "is for --sizes fixed-k only")
+        refuse_options(context, ("fixed_k",), "--sizes fixed-k alone takes values of k")
     return dgemm_sizes_design(
         seed,
         general.sizes,
@@ -188,12 +188,6 @@ def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Desi
         "ranks_looked_at": calls.ranks,
     }
     return dgemm_calls_design(seed, calls.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
-
-
-def _refuse(context: typer.Context, names: Collection[str], why: str) -> None:
-    for parameter in context.command.params:
-        if parameter.name in names and is_given(context, parameter.name):
-            raise InputError(f"{long_name(parameter)} {why}")
 
 
 @dataclass(frozen=True)
@@ -248,15 +242,7 @@ def fractional(
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
     from lepaute.measure.design import fractional as make
 
-    design = make(
-        factors.levels(),
-        generators=generator or (),
-        count=count,
-        replications=factors.replications,
-        blocks=factors.blocks,
-        seed=table.seed,
-    )
-    table.write(design)
+    _write_treatments(partial(make, generators=generator or ()), factors, count, table)
 
 
 @app.command()
@@ -275,7 +261,7 @@ def sample(factors: Factors, count: Count, table: Table) -> None:
     _write_treatments(make, factors, count, table)
 
 
-def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: int, table: Table) -> None:
+def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: int | None, table: Table) -> None:
     levels, replications = factors.levels(), factors.replications
     table.write(make(levels, count=count, replications=replications, blocks=factors.blocks, seed=table.seed))
 

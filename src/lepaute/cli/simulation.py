@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import EACH, flags_of, is_given
+from lepaute.cli.options import EACH, flags_of, is_given, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.options import TIME, option_field, options_of, word_of
@@ -237,7 +237,8 @@ def applications_of(
         {name: value for name, value in values.items() if name not in files.decides}
     )
     if combinations is not None:
-        check_not_given(context, application, files.decides, files.input_option)
+        decided = {flag.argument for name, flag in flags.items() if name in files.decides}
+        refuse_options(context, decided, f"{files.input_option} and these options contradict each other")
         return combinations, True
     missing = [flag for name, flag in flags.items() if flag.is_required and values[name] is None]
     if missing:
@@ -270,14 +271,3 @@ def own_class(text: str, command: str, taken: Collection[str]) -> "type[Applicat
             f"{own.about.title}.{both[0]}: lepaute {command} has an option of that name; give it another one"
         )
     return own
-
-
-def check_not_given(context: typer.Context, application: type, decided: Any, instead: str) -> None:
-    """Raises InputError where the command line has options of fields that the file of another option decides."""
-    given = [
-        flag.name
-        for flag in flags_of(application)
-        if flag.fields[0].name in decided and is_given(context, flag.argument)
-    ]
-    if given:
-        raise InputError(f"{instead} and {', '.join(given)} contradict each other; give one or the others")

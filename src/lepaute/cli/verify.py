@@ -14,7 +14,7 @@ from lepaute.cli.options import EACH, App, Force, flags_of, is_given, refuse_oth
 from lepaute.cli.predict import announced
 from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.simulation import check_not_given, platform_of
+from lepaute.cli.simulation import applications_of, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, say, warn
 from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, print_results, verified
 from lepaute.cli.verify_command import app_of_commands
@@ -27,7 +27,7 @@ from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Mapping, Prediction, PredictionRequest, predict_all
-from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.apps.hpl import Hpl, HplFiles
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
 from lepaute.simulate.apps.hpl.parameters import places
@@ -105,10 +105,8 @@ def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOpt
             for order in (whole_of(word, "n") for word in options.n.split(","))
             for one in each
         ]
-    decided = {name for name, _ in places()}
-    check_not_given(context, Hpl, decided, "--dat")
-    others = {name: value for name, value in values.items() if name not in decided}
-    return list(dict.fromkeys(read_hpl_dat(options.dat).combinations(**others)))
+    machine = lambda: platform_of(options.platform or "", None)[0]  # noqa: E731
+    return list(dict.fromkeys(applications_of(context, Hpl, values, HplFiles(options.dat), machine)[0]))
 
 
 def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:

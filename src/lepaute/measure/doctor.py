@@ -61,9 +61,7 @@ def examine(progress: Callable[[str, float], None] | None = None) -> list[Check]
             checks.extend(check())
         except OSError as problem:
             found = f"not known: {problem.filename}: {problem.strerror}"
-            checks.append(
-                Check(title, "warning", found, "let this user read it, or name another in PATH or LEPAUTE_HOME")
-            )
+            checks.append(Check(title, "warning", found, "let this user read it, or name another folder"))
     return checks
 
 

@@ -85,12 +85,8 @@ def warnings_of_run(
         warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
     warnings += assumed_values(platform)  # where the width of the interval comes from
     warnings += [f"the platform has a value that no machine has: {sentence}" for sentence in implausible(platform)]
-    told = {
-        name: use
-        for name, use in run.kernels.items()
-        if name not in GLUE and not _is_small(name, use.unmodelled_calls, application, platform, run.time_s)
-    }
-    warnings += kernel_warnings(told, platform)
+    free = {name for name, use in run.kernels.items() if _is_small(name, use, application, platform, run.time_s)}
+    warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE | free}, platform)
     if application.ranks > most_ranks_on_a_node:
         warnings += _link_warnings(platform)
     network = platform.network
@@ -103,13 +99,13 @@ def warnings_of_run(
     return warnings
 
 
-def _is_small(name: str, unmodelled_calls: int, application: "Application", platform: "Platform", run_s: float) -> bool:
+def _is_small(name: str, use: "KernelUse", application: "Application", platform: "Platform", run_s: float) -> bool:
     """Whether calls without a model, of rows as long as a block, take less than SMALL_SHARE of the run if each is as
     long as one of a kernel that touches memory as it does, and all of them, over all ranks, are one after the other."""
     like, size = platform.kernel(ALIKE.get(name, "")), getattr(application, "nb", None)
-    if not unmodelled_calls or like is None or size is None or name not in OF_ONE_ROW:
+    if not use.unmodelled_calls or like is None or size is None or name not in OF_ONE_ROW:
         return False
-    return unmodelled_calls * mean_s(like, 1.0, size, 1.0) < SMALL_SHARE * run_s
+    return use.unmodelled_calls * mean_s(like, 1.0, size, 1.0) < SMALL_SHARE * run_s
 
 
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:
