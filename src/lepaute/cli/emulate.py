@@ -208,7 +208,7 @@ def hpl(
 
     check_outputs(traces.outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=force)
     hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
-    traces.check_one(len(hpls))
+    traces.check_single(len(hpls))
     mapping = placement.on(simulation.read(), hpls[0].threads_per_rank)
     runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
     built = build_hpl_smpi(unpack_source, SHA256)
@@ -291,7 +291,7 @@ def _write_trace(
 
 def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
     counts = numbers_of(ranks, "-np")
-    traces.check_one(len(counts))
+    traces.check_single(len(counts))
     if len(counts) == 1 and plot is not None:
         raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
     return counts

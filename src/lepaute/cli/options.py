@@ -35,7 +35,7 @@ Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 
 Result = TypeVar("Result")
 #: Key of the values of an option that may be given several of.
-EACH = "*"
+COMBINATIONS = "*"
 
 
 def with_options_of(
@@ -52,7 +52,7 @@ def with_options_of(
     leave_out: fields that the command has options of its own for
     may_lack : fields without a default that need not be given all the same; they are None then
     several  : arguments of which several values may be given, with commas in between; `make` gets their combinations
-               as a list of dictionaries under EACH, besides the values of the first one
+               as a list of dictionaries under COMBINATIONS, besides the values of the first one
     make     : gets the values by field name; default: the dataclass itself
     """
     flags, hints = flags_of(described, leave_out), get_type_hints(described)
@@ -70,7 +70,7 @@ def with_options_of(
                 each = [one | part for one in each for part in parts]
             else:
                 values |= flag.values(given)
-        return values | each[0] | ({EACH: each} if several else {})
+        return values | each[0] | ({COMBINATIONS: each} if several else {})
 
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)

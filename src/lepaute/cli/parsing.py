@@ -182,8 +182,8 @@ class Command(_Help, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer's, which takes the last value of an option that is given twice; raises InputError for one."""
-        _, _, given = self.make_parser(ctx).parse_args([*args])
-        twice = [item for at, item in enumerate(given) if item in given[:at] and not getattr(item, "multiple", True)]
+        _, _, order = self.make_parser(ctx).parse_args([*args])
+        twice = [item for at, item in enumerate(order) if item in order[:at] and not item.multiple]
         if twice and not ctx.resilient_parsing:
             raise InputError(f"{long_name(twice[0])} is given twice; give it once")
         return super().parse_args(ctx, args)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import EACH, flags_of, is_given, refuse_options
+from lepaute.cli.options import COMBINATIONS, flags_of, is_given, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.options import TIME, option_field, options_of, word_of
@@ -185,7 +185,7 @@ class TraceFiles:
             steps=None if self.trace_steps is None else numbers_of(self.trace_steps, "--trace-steps"),
         )
 
-    def check_one(self, count: int) -> None:
+    def check_single(self, count: int) -> None:
         """Raises InputError where a trace of several emulations is asked for."""
         if self.requested and count > 1:
             raise InputError(f"a trace is of one combination, and there are {count}; shorten the lists")
@@ -230,7 +230,7 @@ def applications_of(
 
     Raises InputError where neither or both do.
     """
-    each = [one | files.filled(values | one, platform) for one in values.pop(EACH, [{}])]
+    each = [one | files.filled(values | one, platform) for one in values.pop(COMBINATIONS, [{}])]
     values |= each[0]
     flags = {flag.fields[0].name: flag for flag in flags_of(application)}
     combinations: list[Application] | None = files.combinations(

@@ -196,7 +196,7 @@ def ready(
         else:
             say("\n".join(f"{each:26}{question}" for each, question in listed.items()), 26)
         return
-    given = {
+    lists: dict[str, list[Any]] = {
         "n": [whole_of(word, "--n") for word in n.split(",")] if n is not None else [],
         "nb": [whole_of(word, "--nb", 1) for word in nb.split(",")] if nb is not None else [],
         "grid": ["x".join(map(str, grid_of(word, "--grid"))) for word in grid.split(",")] if grid is not None else [],
@@ -205,10 +205,10 @@ def ready(
     subject = Subject(
         platform,
         load_platform(platform),
-        {field: values[0] for field, values in given.items() if len(values) == 1},
+        {field: values[0] for field, values in lists.items() if len(values) == 1},
         5 if options.runs is None else options.runs,
         1 if options.seed is None else options.seed,
-        {field: values for field, values in given.items() if len(values) > 1},
+        {field: values for field, values in lists.items() if len(values) > 1},
     )
     study = ready_study(name, subject)
     if show:

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from lepaute.cli.options import EACH, App, Force, flags_of, is_given, refuse_others, with_options_of
+from lepaute.cli.options import COMBINATIONS, App, Force, flags_of, is_given, refuse_others, with_options_of
 from lepaute.cli.predict import announced
 from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
@@ -97,13 +97,13 @@ def hpl(
 
 def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOptions) -> list[Hpl]:
     """The cases of an HPL.dat, each once, or those of the options: all orders on each grid, by all other values."""
-    each = values.pop(EACH)
+    further = values.pop(COMBINATIONS)
     if options.dat is None:
         return [
-            Hpl(n=order, p=p, q=q, **values | one)
+            Hpl(n=order, p=p, q=q, **values | others)
             for p, q in (grid_of(text, "--grid") for text in options.grid.split(","))
             for order in (whole_of(word, "n") for word in options.n.split(","))
-            for one in each
+            for others in further
         ]
     machine = lambda: platform_of(options.platform or "", None)[0]  # noqa: E731
     return list(dict.fromkeys(applications_of(context, Hpl, values, HplFiles(options.dat), machine)[0]))
@@ -173,7 +173,7 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
     free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
     refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
-    if len(values.pop(EACH)) > 1:
+    if len(values.pop(COMBINATIONS)) > 1:
         raise InputError("--results are of one choice of what their lines do not say; give one value of each option")
     given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
     if dat is None:

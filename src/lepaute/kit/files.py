@@ -34,11 +34,6 @@ def is_file(path: str | Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
-def is_folder(path: str | Path) -> bool:
-    """As `is_file`."""
-    return os.path.isdir(path)  # noqa: PTH112
-
-
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """An empty file to fill, which becomes `path` at the end of the block, or leaves nothing where that raises.

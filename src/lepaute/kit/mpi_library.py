@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import attempted, run_command
-from lepaute.kit.files import is_file, is_folder
+from lepaute.kit.files import is_file
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
     LAUNCHER_NAMES,
@@ -105,7 +105,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
         return _library_of_module(text.removeprefix("module:"))
     if text and text in TITLES:
         return _of_family(text)
-    if is_folder(prefix := Path(text).absolute()):
+    if (prefix := Path(text).absolute()).is_dir():
         if path := shutil.which("mpicc", path=f"{prefix / 'bin'}{os.pathsep}{prefix}"):
             return _library_at(Path(path))
         raise InputError(f"{prefix}: has no bin/mpicc; give the installation prefix of an MPI library")
@@ -278,7 +278,7 @@ def _environment_of(folder: Path) -> tuple[tuple[str, str], ...]:
         return ()
     prefix = folder.parent
     variables = {"PATH": f"{folder}{os.pathsep}{search}"}
-    libraries = [str(prefix / name) for name in ("lib", "lib64") if is_folder(prefix / name)]
+    libraries = [str(prefix / name) for name in ("lib", "lib64") if (prefix / name).is_dir()]
     if libraries:
         given = os.environ.get("LD_LIBRARY_PATH")
         variables["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, given] if given else libraries)

@@ -8,7 +8,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.files import is_folder
 
 #: A compiler and a launcher put some files there; less is a full disk.
 MIN_FREE_BYTES = 1 << 20
@@ -51,7 +50,7 @@ def temporary_parent() -> Path:
     if not given:
         return Path(tempfile.gettempdir())
     folder = Path(os.path.abspath(given))  # noqa: PTH100 - links stay as they are
-    if not is_folder(folder):
+    if not os.path.isdir(folder):  # noqa: PTH112 - a name may be too long to be looked for
         raise EnvironmentProblem(f"TMPDIR is {given}, which does not exist; create it, or unset TMPDIR")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise EnvironmentProblem(f"TMPDIR is {given}, which is not writable; name another folder")

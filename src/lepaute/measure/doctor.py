@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.builds import cache_folder
 from lepaute.kit.extras import lacking
-from lepaute.kit.files import is_file, is_folder
+from lepaute.kit.files import is_file
 from lepaute.kit.later import later
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
@@ -60,8 +60,8 @@ def examine(progress: Callable[[str, float], None] | None = None) -> list[Check]
         try:
             checks.extend(check())
         except OSError as problem:
-            found = f"not known: {problem.filename}: {problem.strerror}"
-            checks.append(Check(title, "warning", found, "let this user read it, or name another folder"))
+            state = f"not known: {problem.filename}: {problem.strerror}"
+            checks.append(Check(title, "warning", state, "let this user read it, or name another folder"))
     return checks
 
 
@@ -154,7 +154,7 @@ def check_hpl() -> Iterator[Check]:
         yield Check(name, "missing", f"{OVERRIDE} is {given}; no such file", f"set it to the path of {TARBALL}")
     elif any(cache_folder().glob("*/xhpl-lepaute")):
         yield Check(name, "ok", "built")
-    elif not (is_folder(there) and os.access(there, os.W_OK | os.X_OK)):
+    elif not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         state = f"not built, and {cache_folder()} cannot be written"
         yield Check(name, "missing", state, "set LEPAUTE_HOME to a folder that can")
     elif given or is_file(kept):
@@ -166,7 +166,7 @@ def check_hpl() -> Iterator[Check]:
         yield Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")
 
 
-def check_cache() -> Iterator[Check]:
+def _check_cache() -> Iterator[Check]:
     """Where builds and downloads are kept: what is left of Lepaute when it is uninstalled."""
     size = sum(Path(folder, name).lstat().st_size for folder, _, names in os.walk(cache_folder()) for name in names)
     kept = f"{size / 1e6:.0f} MB" if size else "nothing yet"
@@ -332,7 +332,7 @@ _CHECKS: dict[str, Callable[[], Iterator[Check]]] = {
     "BLAS": check_blas,
     "temporary files": check_temporary,
     "HPL": check_hpl,
-    "cache": check_cache,
+    "cache": _check_cache,
     "SimGrid": check_simgrid,
     "tools of experiments": check_experiment_tools,
     "extras": check_extras,

@@ -407,8 +407,7 @@ def json_schema() -> dict[str, Any]:
 def described(error: "ValidationError", content: object, text: str | None, origin: str) -> InputError:
     """The error of a refused study: one line on its first fault, and how many more there are."""
     if not isinstance(content, dict):
-        kind = "text" if isinstance(content, str) else f"a {type(content).__name__}"
-        actual = "empty" if content is None else kind
+        actual = {"NoneType": "empty", "str": "text"}.get(name := type(content).__name__, f"a {name}")
         return InputError(
             f"{origin}: is {actual}; a study is a mapping, as 'lepaute study ready nb-and-grid --print' shows"
         )

@@ -106,8 +106,8 @@ class Watch:
         """
         archives: list[Path] = []
         others: list[Path] = []
-        for each in listed(paths):
-            path = each.path if isinstance(each, Archive) else Path(each)
+        for given in listed(paths):
+            path = given.path if isinstance(given, Archive) else Path(given)
             # a damaged archive, too, so that it is refused as such
             is_archive = format is None and (path.suffix == ".zip" or (path.is_file() and zipfile.is_zipfile(path)))
             (archives if is_archive else others).append(path)

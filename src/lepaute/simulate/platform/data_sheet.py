@@ -23,7 +23,7 @@ from lepaute.simulate.platform.guessed_messages import (
     guessed_network,
 )
 from lepaute.simulate.platform.io import load_platform
-from lepaute.simulate.platform.kernel_model import ALIKE, OF_ONE_ROW, UPDATE, KernelModel, Noise, Piece, mean_s
+from lepaute.simulate.platform.kernel_model import LIKENED, ROW_KERNELS, UPDATE, KernelModel, Noise, Piece, mean_s
 from lepaute.simulate.platform.schema import Platform
 
 #: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
@@ -339,11 +339,11 @@ def scaled_kernels(like: Platform, factor: float, source: str) -> list[KernelMod
         for name, model in measured.items()
         if name not in ("dgemm", "dgemm_nn")
     ]
-    for name, other in ALIKE.items():
+    for name, other in LIKENED.items():
         if name not in measured and other in measured:
             model = scaled(measured[other], factor, LIKENED_RELATIVE_SD, f"{source}, which has no {name}: as {other}")
             last, own = model.pieces[-1], model.pieces
-            if name in OF_ONE_ROW and "mn" in last.mean:  # an element costs what one of a matrix costs
+            if name in ROW_KERNELS and "mn" in last.mean:  # an element costs what one of a matrix costs
                 own = (Piece(mean={"n": last.mean["mn"]}, noise=Noise()),)
             models.append(model.model_copy(update={"kernel": name, "pieces": own}))
     return models

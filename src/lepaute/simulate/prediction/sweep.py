@@ -141,8 +141,8 @@ class Sweep:
         """Of one problem on several numbers of ranks, where nothing else is chosen; else empty."""
         several = len({prediction.application.ranks for prediction in self.predictions}) > 1
         choices = [prediction.application.problem.choices for prediction in self.predictions]
-        chosen = [name for name in choices[0] if len({each[name] for each in choices}) > 1]
-        return scaling(self.predictions) if several and len(self.problems) == 1 and len(chosen) < 2 else []
+        varied = [name for name in choices[0] if len({chosen[name] for chosen in choices}) > 1]
+        return scaling(self.predictions) if several and len(self.problems) == 1 and len(varied) < 2 else []
 
     def repeat_references(self, tell: Callable[[str, float], None]) -> None:
         """Simulates what others are compared with once more, with other noise: the fastest of each problem, and what

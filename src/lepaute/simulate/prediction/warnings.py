@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.kit.text import Alike, counted, one_for_all, quantity, significant
 from lepaute.simulate.conditions import layers_of
-from lepaute.simulate.platform.kernel_model import ALIKE, OF_ONE_ROW, mean_s
+from lepaute.simulate.platform.kernel_model import LIKENED, ROW_KERNELS, mean_s
 from lepaute.simulate.platform.plausibility import assumed_values, implausible
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def warnings_of_run(
 def _is_small(name: str, use: "KernelUse", application: "Application", platform: "Platform", run_s: float) -> bool:
     """Whether calls without a model, of rows as long as a block, take less than SMALL_SHARE of the run if each is as
     long as one of a kernel that touches memory as it does, and all of them, over all ranks, are one after the other."""
-    like, size = platform.kernel(ALIKE.get(name, "")), getattr(application, "nb", None)
-    if not use.unmodelled_calls or like is None or size is None or name not in OF_ONE_ROW:
+    like, size = platform.kernel(LIKENED.get(name, "")), getattr(application, "nb", None)
+    if not use.unmodelled_calls or like is None or size is None or name not in ROW_KERNELS:
         return False
     return use.unmodelled_calls * mean_s(like, 1.0, size, 1.0) < SMALL_SHARE * run_s
 

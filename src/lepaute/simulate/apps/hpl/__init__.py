@@ -66,7 +66,7 @@ class HplFiles(Files):
             return hpl_out.report(hpl_dat.read_hpl_dat(self.dat), predictions)
         parts = hpl_dat.by_file(zip(runs, predictions, strict=True))
         return "\n".join(
-            hpl_out.report(hpl_dat.HplDat.covering([run for run, _ in part]), [each for _, each in part])
+            hpl_out.report(hpl_dat.HplDat.covering([run for run, _ in part]), [result for _, result in part])
             for part in parts
         )
 
