@@ -106,7 +106,8 @@ def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOpt
             for others in further
         ]
     machine = lambda: platform_of(options.platform or "", None)[0]  # noqa: E731
-    return list(dict.fromkeys(applications_of(context, Hpl, values, HplFiles(options.dat), machine)[0]))
+    cases, _ = applications_of(context, Hpl, values, HplFiles(options.dat), machine)
+    return [case for case in dict.fromkeys(cases) if isinstance(case, Hpl)]
 
 
 def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:
