@@ -31,7 +31,7 @@ from lepaute.kit.picture import picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, parse_size
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, exact_number, folded
+from lepaute.kit.text import counted, exact_number
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.platform import load_platform
 
@@ -78,12 +78,12 @@ class Table:
             from lepaute.measure.design.summary import summary_of
 
             write_design(design, self.output)
-            summary, width = summary_of(design), terminal_columns()
+            summary = summary_of(design)
             if self.as_json:
                 print(json_text({"output": str(self.output), **_as_object(design, summary)}))
                 return
             say(f"{self.output}: {summary.sentence}")
-            print("\n".join(_factor_lines(summary, width)))
+            say("\n".join(_factor_lines(summary)), 4)
 
 
 @dataclass(frozen=True)
@@ -301,10 +301,9 @@ def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(_as_object(design, summary)))
         return
-    width = terminal_columns()
-    header = _header_lines(design, width) if details else []
-    factors = _factor_lines(summary, width, details=details)
-    print("\n".join([folded(f"{file}: {summary.sentence}", width, 2), *factors, *header, *_first_rows(design, width)]))
+    say(f"{file}: {summary.sentence}")
+    say("\n".join([*_factor_lines(summary, details=details), *(_header_lines(design) if details else [])]), 4)
+    print("\n".join(_first_rows(design, terminal_columns())))
 
 
 def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
@@ -324,19 +323,15 @@ def picture(file: File, output: PictureFile, force: Force = False) -> None:
     say(f"{' and '.join(map(str, picture_files(output)))}: {counted(len(design), 'row')} and {factors} of {file}")
 
 
-def _header_lines(design: "Design", width: int) -> list[str]:
+def _header_lines(design: "Design") -> list[str]:
     arguments = [(key, text) for key, text in design.header.items() if not key.startswith("part.")]
-    return [
-        folded(f"  {key}: {_cut(text, 110)}", width, 4)
-        for key, text in arguments[:MAX_HEADER_LINES]
-        if key != "columns"
-    ]
+    return [f"  {key}: {_cut(text, 110)}" for key, text in arguments[:MAX_HEADER_LINES] if key != "columns"]
 
 
-def _factor_lines(summary: "DesignSummary", width: int, *, details: bool = False) -> list[str]:
+def _factor_lines(summary: "DesignSummary", *, details: bool = False) -> list[str]:
     factors = summary.factors if details else summary.factors[:MAX_FACTORS]
     more = len(summary.factors) - len(factors)
-    lines = [folded(_factor_line(factor, details=details), width, 4) for factor in factors]
+    lines = [_factor_line(factor, details=details) for factor in factors]
     return [*lines, f"  and {counted(more, 'more factor')}: lepaute design show --details"] if more else lines
 
 

@@ -124,7 +124,10 @@ def program(
     from lepaute.simulate.smpi.emulate import Smpi
 
     options.check(words or [])
-    counts = _counts_of(ranks, traces, plot)
+    counts = numbers_of(ranks, "-np")
+    traces.check_single(len(counts))
+    if len(counts) == 1 and plot is not None:
+        raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
     inputs = [options.binary, *simulation.inputs, *placement.inputs]
     check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)
     options.for_engine()
@@ -287,11 +290,3 @@ def _write_trace(
         trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
         trace = replace(trace, start_s=trace.start_s - part[0])
     traces.write(trace)
-
-
-def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
-    counts = numbers_of(ranks, "-np")
-    traces.check_single(len(counts))
-    if len(counts) == 1 and plot is not None:
-        raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
-    return counts

@@ -29,8 +29,7 @@ _YOUNG_S = 60.0
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is such a file; not where its folder may not be read or its name is too long, for which
-    Path.is_file() raises."""
+    """Whether there is such a file; Path.is_file() raises where its folder may not be read or its name is too long."""
     return os.path.isfile(path)  # noqa: PTH113
 
 

@@ -169,8 +169,7 @@ def check_hpl() -> Iterator[Check]:
 def _check_cache() -> Iterator[Check]:
     """Where builds and downloads are kept: what is left of Lepaute when it is uninstalled."""
     size = sum(Path(folder, name).lstat().st_size for folder, _, names in os.walk(cache_folder()) for name in names)
-    kept = f"{size / 1e6:.0f} MB" if size else "nothing yet"
-    yield Check("cache", "ok", f"{kept} in {cache_folder()}, which may be removed at any time")
+    yield Check("cache", "ok", f"{size / 1e6:.0f} MB in {cache_folder()}, which may be removed at any time")
 
 
 def check_simgrid() -> Iterator[Check]:
