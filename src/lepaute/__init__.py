@@ -1,7 +1,7 @@
 """Lepaute: predicts how long an MPI application takes on a machine, and states the error.
 
 >>> import lepaute as lp
->>> hpl = lp.Hpl(n=20_000, nb=128, p=4, q=4)
+>>> hpl = lp.Hpl(n=40_000, nb=256, p=4, q=4)
 >>> prediction = lp.predict(hpl, "dahu", runs=10)
 >>> prediction.time_s.low < prediction.time_s.mean < prediction.time_s.high  # 95 % of further runs
 True

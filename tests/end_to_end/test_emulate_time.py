@@ -236,7 +236,9 @@ def test_several_numbers_of_ranks_give_speed_up_and_efficiency(times: Path, tmp_
     assert found["scaling"][1]["efficiency"]["mean"] == pytest.approx(0.5, rel=1e-2)
     assert (tmp_path / "s.png").stat().st_size > 1000
     assert "speed-up" in command(*words, "--", times, "asked").err
-    assert "a trace is of one run" in command(*words, "--trace", tmp_path / "t.parquet", "--", times, "asked").err
+    assert (
+        "a trace is of one combination" in command(*words, "--trace", tmp_path / "t.parquet", "--", times, "asked").err
+    )
 
 
 def test_the_command_prints_what_the_program_prints_and_where_the_time_went(times: Path, tmp_path: Path) -> None:

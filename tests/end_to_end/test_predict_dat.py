@@ -209,14 +209,23 @@ def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
     assert (process.returncode, told) == (130, "lepaute: interrupted\n")
 
 
-def test_several_orders_and_grids_are_all_combined() -> None:
+def test_several_values_are_all_combined(tmp_path: Path) -> None:
     done = run("--n", "1000,1500", "--grid", "1x1,1x2", "--runs", "2", "--json")
     found = [each["parameters"] for each in json.loads(done.stdout)["predictions"]]
     assert [(each["n"], each["p"], each["q"]) for each in found] == [
         (1000, 1, 1), (1000, 1, 2), (1500, 1, 1), (1500, 1, 2),
     ]  # fmt: skip
     assert "scaling" not in json.loads(done.stdout)  # of one problem alone
-    assert "several go into an HPL.dat" in run("--n", "1000", "--nb", "64,128").stderr
+    output = tmp_path / "HPL.out"
+    lists = ("--nb", "64,128", "--bcast", "1,long", "--swap", "mix,binary-exchange", "--equil", "0,1")
+    done = run("--n", "1000", "--grid", "1x1,1x2", *lists, "--runs", "1", "--json", "--output", str(output))
+    told = json.loads(done.stdout)
+    runs = [each["parameters"] for each in told["predictions"]]
+    assert len({tuple(each[name] for name in ("nb", "p", "q", "bcast", "swap", "equil")) for each in runs}) == 2**5
+    assert "scaling" not in told  # block sizes are chosen, too
+    # One file for each row swap, switch, and swapping threshold, which follows NB in a mix.
+    assert [output.read_text().count(words) for words in ("PMAP", "WR1")] == [6, 2**5]
+    assert "combinations; shorten them" in run("--n", ",".join(["1000"] * 400), "--nb", ",".join(["64"] * 400)).stderr
 
 
 def test_n_fills_a_share_of_the_memory_of_the_node_with_most_ranks() -> None:

@@ -98,7 +98,7 @@ def test_all_combinations_of_an_hpl_dat_are_run(real_hpl, tmp_path):
     assert [row[:2] for row in rows] == [["128", "32"], ["128", "64"], ["256", "32"], ["256", "64"]]
     refused = lepaute("verify", "hpl", "--dat", str(dat), "--nb", "64", *words, str(tmp_path / "other"))
     assert refused.returncode == 2
-    assert "--dat and --nb contradict each other" in one_line(refused.stderr)
+    assert "contradict each other; leave out --nb" in one_line(refused.stderr)
 
 
 def test_without_json_it_ends_with_table_and_sentence_and_the_tolerance_decides_the_status(real_hpl, tmp_path):

@@ -222,7 +222,7 @@ def test_the_command_takes_the_sizes_of_a_run_and_says_what_they_are_for(tmp_pat
     [
         (["--n", "500"], "--for hpl"),
         (["--for", "hpl"], "--n N"),
-        (["--for", "hpl", "--n", "500", "--highest", "10"], "general sizes"),
+        (["--for", "hpl", "--n", "500", "--highest", "10"], "leave out --highest"),
         (["--sizes", "product", "--k", "5"], "fixed-k"),
         (["--rows", "5"], "log-product"),
         (["--sizes", "product", "--highest", "inf"], "--highest is inf"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support_rights import obeying_permissions
 
 from lepaute.cli.doctor import _sentence
 from lepaute.errors import EnvironmentProblem
@@ -47,6 +48,17 @@ def test_extras_are_listed_and_only_the_one_that_a_calibration_needs_is_warned_o
     assert _sentence([told({"scipy"})]) == "Ready to predict, not to calibrate; 1 warning: extras"
 
 
+@obeying_permissions
+def test_a_folder_that_may_not_be_read_ends_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir(0)
+    monkeypatch.setenv("PATH", f"{tmp_path}/closed/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("LEPAUTE_HOME", f"{tmp_path}/closed/cache")
+    monkeypatch.setattr(doctor, "_CHECKS", {name: doctor._CHECKS[name] for name in ("MPI", "HPL", "cache")})
+    found = {check.name: check.found for check in doctor.examine()}
+    assert found.keys() >= {"mpicc", "HPL", "cache"}
+    assert found["HPL"] == f"not known: {tmp_path}/closed/cache: Permission denied"
+
+
 def test_a_folder_for_temporary_files_that_is_none_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     (check,) = doctor.check_temporary()
@@ -85,22 +97,17 @@ def test_slow_kernels_are_a_warning_with_the_speed_that_was_measured(monkeypatch
 
 
 def test_hpl_is_missing_without_a_source_or_a_folder_for_builds(empty_path, tmp_path, monkeypatch):
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    monkeypatch.delenv("LEPAUTE_HPCC_TARBALL", raising=False)
-    (check,) = doctor.check_hpl()
-    assert check.status == "missing"
-    assert "set LEPAUTE_HPCC_TARBALL" in check.remedy
     (tmp_path / "file").touch()
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "file" / "cache"))
-    (check,) = doctor.check_hpl()
-    assert check.status == "missing"
-    assert "cannot be written" in check.found
-    assert "LEPAUTE_HOME" in check.remedy
-    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path))
-    monkeypatch.setenv("LEPAUTE_HPCC_TARBALL", str(tmp_path / "none.tar.gz"))
-    (check,) = doctor.check_hpl()
-    assert check.status == "missing"
-    assert "no such file" in check.found
+    for home, source, told in (
+        (tmp_path, "", "set LEPAUTE_HPCC_TARBALL"),
+        (tmp_path / "file" / "cache", "", "cannot be written; set LEPAUTE_HOME"),
+        (tmp_path, str(tmp_path / "none.tar.gz"), "no such file"),
+    ):
+        monkeypatch.setenv("LEPAUTE_HOME", str(home))
+        monkeypatch.setenv("LEPAUTE_HPCC_TARBALL", source)
+        (check,) = doctor.check_hpl()
+        assert check.status == "missing"
+        assert told in f"{check.found}; {check.remedy}"
     (tmp_path / "hpl-1").mkdir()
     (tmp_path / "hpl-1" / "xhpl-lepaute").touch()
     monkeypatch.delenv("LEPAUTE_HPCC_TARBALL")

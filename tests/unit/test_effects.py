@@ -116,10 +116,9 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     ]
 
 
-def test_several_values_of_one_option_are_sent_to_an_hpl_dat(refusal_of):
+def test_a_list_is_refused_by_the_option_that_takes_one_value(refusal_of):
     run = ("predict", "hpl", "-p", "dahu", "--n", "2000")
-    for option, values in (("--nb", "128,256"), ("--depth", "0,1"), ("--bcast", "1,2")):
-        told = refusal_of(*run, option, values)
-        assert f"is '{values}'; it" in told
-        assert "several go into an HPL.dat, of which --dat takes all combinations" in told
+    assert refusal_of(*run, "--nb", "128,0") == "lepaute: --nb is 0; it must be a whole number >= 1\n"
+    assert refusal_of(*run, "--nb", "128,x") == "lepaute: --nb is 'x'; it must be a whole number\n"
+    assert refusal_of(*run, "--threads-per-rank", "1,2").endswith("'1,2'; it takes one whole number\n")
     assert refusal_of(*run, "--runs", "1,2") == "lepaute: --runs is '1,2'; it takes one whole number\n"

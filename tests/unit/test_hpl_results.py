@@ -210,13 +210,14 @@ def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_
 def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to_look(tmp_path, capsys):
     file = tmp_path / "slow.out"
     file.write_text(_result(n=4000, time_s=4.0))
-    assert main([*OF_FILE, str(file), "--runs", "10"]) == 0
+    words = ["verify", "hpl", "-p", "dahu", "--runs", "10", "--results", str(file)]
+    assert main(words) == 0
     out = capsys.readouterr().out
     predicted_s = re.search(r"N = 4000, 1x1: 4.00 s, predicted ([0-9.]+) s; ", out)[1]
     assert out.startswith(f"Your slow.out is slow: 4.00 s, predicted {predicted_s} s (error -")
     (error,) = set(re.findall(r"-[0-9.]+ %", out))  # the first line and the table have one figure of one fact
     (rate,) = re.findall(r"Gflop/s, predicted ([0-9.]+)", out)
-    assert main([*OF_FILE, str(file), "--runs", "10", "--json"]) == 0
+    assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert f"{told['rate_gflops']['mean']:.3g}" == rate
     assert float(predicted_s) == pytest.approx(told["time_s"]["mean"], rel=0.05)

@@ -29,7 +29,7 @@ def test_it_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "50 %" in text
 
 
-def test_neither_it_nor_what_is_printed_meanwhile_controls_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_alone_controls_the_terminal_and_nothing_that_is_printed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     terminal = sys.stderr
 
@@ -45,23 +45,8 @@ def test_neither_it_nor_what_is_printed_meanwhile_controls_the_terminal(monkeypa
     text = terminal.getvalue()  # type: ignore[attr-defined]
     for words in ("\\x1b]0;title\\x07[red]", "\\x1b[41mline", "after\\x1b[2J"):
         assert words in text
+    assert "\x1b[" in text, "its own sequences"
     assert "\x1b[41m" not in text
-
-
-def test_its_own_escape_sequences_reach_the_terminal_under_the_frame_of_a_command(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    terminal = sys.stderr
-
-    def run() -> int:
-        with progress_bar() as tell:
-            tell("simulating", 0.25)
-            tell("simulating", 0.5)
-        return 0
-
-    assert guarded(run) == 0
-    text = terminal.getvalue()  # type: ignore[attr-defined]
-    assert "\x1b[" in text
-    assert "\\x1b" not in text
 
 
 def test_it_is_not_drawn_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

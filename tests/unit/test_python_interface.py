@@ -4,6 +4,7 @@ import doctest
 import json
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -154,10 +155,24 @@ def test_an_argument_of_another_type_is_told_with_where_the_right_one_is(wrong):
         lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1, **wrong)
 
 
-def test_the_name_of_an_archive_and_of_a_table_that_is_not_there_are_told_with_what_to_give(tmp_path):
+def test_an_archive_is_taken_by_its_file_or_opened_one_or_several(tmp_path):
     path = experiment_archive(tmp_path / "a.zip")
-    with pytest.raises(lp.LepauteError, match=r"is the name of an archive; give lepaute\.Archive\.open\("):
-        lp.fit.models(str(path))
+    archive = lp.Archive.open(path)
+    assert lp.Archive.open(archive) is archive
+    diagnose = partial(lp.fit.diagnose, models=None)
+    for call in (lp.fit.models, diagnose, lp.fit.findings, lp.compare.archives, lp.compare.by_ranks):
+        for taken in (archive, path, str(path)):
+            with pytest.raises(lp.LepauteError, match=r"a\.zip"):  # which is of another kind
+                call(taken)
+        with pytest.raises(lp.InputError, match=r" 7, a int; give "):
+            call(7)
+    with lp.watch.open(tmp_path / "store") as watch:
+        added = [len(watch.ingest(taken).added) for taken in (str(path), path, archive, [archive, path])]
+        assert added == [1, 0, 0, 0]
+
+
+def test_a_table_that_is_not_there_is_told_with_what_to_give(tmp_path):
+    path = experiment_archive(tmp_path / "a.zip")
     with pytest.raises(lp.LepauteError, match=r"has no member bench; observations/bench\.parquet is one"):
         lp.Archive.open(path).table("bench")
 
@@ -194,6 +209,14 @@ def test_a_plot_is_drawn_on_the_axes_that_are_given_or_on_new_ones_which_it_retu
     assert isinstance(both, Figure)
     assert len(both.axes) == 2
     assert pyplot.get_fignums() == []
+
+
+def test_the_first_example_warns_of_nothing_and_another_run_once_a_process() -> None:
+    example = Path(__file__).parents[2].joinpath("README.md").read_text().split("```python\n")[1].partition("```")[0]
+    assert ran((sys.executable, "-W", "error", "-c", example), check=True).stderr == ""
+    lines = "import lepaute as lp\n" + 2 * 'lp.predict(lp.Hpl(n=2000, p=2, q=2), "dahu", runs=1)\n'
+    told = ran((sys.executable, "-c", lines), check=True).stderr.split(": PredictionWarning: ")[1:]
+    assert len(told) == len({text.splitlines()[0] for text in told}) > 0
 
 
 def test_what_a_prediction_rests_on_is_raised_once_by_warnings_and_can_be_silenced():

@@ -60,9 +60,9 @@ def test_every_option_of_every_command_is_on_its_page(pages: dict[str, str]) -> 
 
 def test_defaults_and_bounds_are_told(pages: dict[str, str]) -> None:
     predict = pages["commands/predict.md"]
-    assert ":::{option} --bcast TEXT" in predict
+    assert ":::{option} --bcast TEXT,..." in predict
     assert "Default: `2ring`." in predict
-    assert "Block size. Default: `128`. Allowed: value ≥ 1." in predict
+    assert "Cores that each rank computes on. Default: `1`. Allowed: value ≥ 1." in predict
     assert re.search(r"--platform TEXT\n\n.*\*\*Required\.\*\*", predict)
 
 

@@ -205,10 +205,14 @@ def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, json_of, 
     assert "no ready study 'component' (did you mean components?)" in refusal_of("study", "ready", "component")
 
 
-def test_several_sizes_are_compared_each_with_its_own_base(output_of, refusal_of):
-    study = parse_study(output_of("study", "ready", "temporal-variability", "--n", "1k,2k", "--grid", "2x4", "--print"))
-    assert study.levels["n"] == (1000, 2000)
+def test_several_values_are_compared_each_with_its_own_base_or_tuned_over(output_of, refusal_of):
+    study = parse_study(output_of("study", "ready", "temporal-variability", "--n", "1k,2k", "--nb", "64,96", "--print"))
+    assert (study.levels["n"], study.levels["nb"]) == ((1000, 2000), (64, 96))
+    study = parse_study(output_of("study", "ready", "nb-and-grid", "--nb", "64,96", "--grid", "2x2,1x4", "--print"))
+    assert (study.levels["nb"], study.levels["grid"]) == ((64, 96), ("2x2", "1x4"))
     assert "--n has several values" in refusal_of("study", "ready", "scaling", "--n", "1k,2k")
+    assert "--grid is 2x2,1x4, and" in refusal_of("study", "ready", "scaling", "--grid", "2x2,1x4")
+    assert "--grid is 'x'" in refusal_of("study", "ready", "components", "--grid", "x", "--print")
 
 
 def test_a_platform_with_a_tree_of_its_own_keeps_what_its_cables_cost() -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from lepaute.cli.options import Flag, flags_of
 from lepaute.cli.simulation import Placement, Simulation, platform_of
@@ -200,7 +199,7 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
         known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
         raise InputError(f"{before.title} has no parameter {field[:80]!r}; give {known}")
     flag = flags[field]
-    changed = replace(described, **flag.values(_converted(flag, value, type(described))))
+    changed = replace(described, **flag.values(flag.converted(value, get_type_hints(type(described)))))
     if changed == described:
         raise InputError(f"{field} has that value already; give another one")
     application = _application(changed)
@@ -214,23 +213,6 @@ def _application(described: Any) -> "Application":
 
     application: Application = described if isinstance(described, Application) else described.application
     return application
-
-
-def _converted(flag: Flag, text: str, application: type) -> Any:
-    """The text as the command line would have converted it for this option."""
-    if flag.is_text:
-        return text
-    hint = flag.option.given_as or get_type_hints(application)[flag.fields[0].name]
-    type_ = next((part for part in get_args(hint) if part is not type(None)), hint)
-    if type_ is bool:
-        if text not in ("yes", "no"):
-            raise InputError(f"{flag.name} is {text[:80]!r}; it is yes or no")
-        return text == "yes"
-    try:
-        return type_(text) if type_ in (int, float, Path) else text
-    except ValueError:
-        number = "whole number" if type_ is int else "number"
-        raise InputError(f"{flag.name} is {text[:80]!r}; it must be a {number}") from None
 
 
 def _shown(flag: Flag, described: Any) -> str:

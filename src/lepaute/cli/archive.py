@@ -45,9 +45,9 @@ def show(
     for line in lines:
         say(line)
     if members:
-        print(f"{len(listed)} members:")
+        say(f"{len(listed)} members:")
         for name, member in listed.items():
-            print(f"  {member.size_bytes:>12}  {name}")
+            say(f"  {member.size_bytes:>12}  {name}", 16)
 
 
 def _width() -> int:
@@ -176,7 +176,7 @@ def diff(
         lines = comparison_lines(comparison, unread, everything=everything, width=_width())
         say(comparison_sentence(comparison))
         for side, archive in zip("AB", archives, strict=True):
-            print(f"{side}: {archive.path}  {archive.id[:12]}")
+            say(f"{side}: {archive.path}  {archive.id[:12]}")
         for line in lines:
             say(line)
     return 1 if exit_code and not comparison.same else 0

@@ -8,7 +8,7 @@ import typer
 
 from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, refuse_others
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.terminal import answer_text, details_text, json_text, note, notes_printed, progress_bar
+from lepaute.cli.terminal import json_text, note, notes_printed, progress_bar, say, tell
 from lepaute.errors import InputError
 from lepaute.kit.options import SHARE, TIME, option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
@@ -182,12 +182,7 @@ def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
     if options.as_json:
         print(json_text({"answer": answer(found), **found.to_dict()}))
         return
-    width = terminal_columns()
-    table = shown_table(*methods_table(found), width)
+    tell(answer(found), fact_lines(found), found.caveats, details=options.details)
+    print(shown_table(*methods_table(found), terminal_columns()))
     if options.details:
-        facts = "\n".join(f"  {name:<7} {text}" for name, text in fact_lines(found))
-        lines = "\n".join((*detail_lines(found), *(f"caveat: {line}" for line in found.caveats)))
-        print(details_text(answer(found), f"{facts}\n{table}\n{lines}", width))
-        return
-    print(answer_text(answer(found), fact_lines(found), found.caveats, width))
-    print(table)
+        say("\n".join(detail_lines(found)))

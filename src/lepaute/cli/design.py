@@ -1,8 +1,9 @@
 """`lepaute design`: tables of what will be measured, of kinds that probes know or over any factors; what they hold."""
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +19,9 @@ from lepaute.cli.options import (
     Force,
     PictureFile,
     flags_of,
-    is_given,
+    refuse_options,
     with_options_of,
 )
-from lepaute.cli.parsing import long_name
 from lepaute.cli.simulation import note_unused
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import DesignError, InputError
@@ -31,7 +31,7 @@ from lepaute.kit.picture import picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import numbers_of, parse_size
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, exact_number, folded
+from lepaute.kit.text import counted, exact_number
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.platform import load_platform
 
@@ -78,12 +78,12 @@ class Table:
             from lepaute.measure.design.summary import summary_of
 
             write_design(design, self.output)
-            summary, width = summary_of(design), terminal_columns()
+            summary = summary_of(design)
             if self.as_json:
                 print(json_text({"output": str(self.output), **_as_object(design, summary)}))
                 return
             say(f"{self.output}: {summary.sentence}")
-            print("\n".join(_factor_lines(summary, width)))
+            say("\n".join(_factor_lines(summary)), 4)
 
 
 @dataclass(frozen=True)
@@ -130,16 +130,16 @@ def dgemm(
 
     of_hpl = ("platform", *(flag.argument for flag in flags_of(Hpl)))
     if target is None:
-        _refuse(context, of_hpl, "describes a run of HPL; say --for hpl with it")
+        refuse_options(context, of_hpl, "a run of HPL is described with --for hpl")
         design = _general_sizes(context, general, rows, table.seed)
     else:
         if target != "hpl":
             raise InputError(f"--for is {target!r}; the application whose calls are known is hpl")
-        _refuse(context, vars(general), "is for general sizes; --for hpl takes those of the run")
+        refuse_options(context, vars(general), "--for hpl takes the sizes of the run")
         if values["n"] is None:
             raise InputError("give the run of HPL: --n N, with --nb and --grid")
         if platform is None:
-            _refuse(context, ("threads_per_rank",), "takes the times of a platform; give its name with --platform")
+            refuse_options(context, ("threads_per_rank",), "threads need the times of a --platform")
         design = _sizes_of_hpl(Hpl(**values), platform, table.seed, rows or 400)
     if content is not None or warm is not None:
         states = numbers_of(warm, "--warm") if warm is not None else [0]
@@ -157,11 +157,11 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
 
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
-        _refuse(context, ("rows", "fixed_k"), f"is not for {LOG_PRODUCT}; say --sizes, or --products")
+        refuse_options(context, ("rows", "fixed_k"), f"--sizes {LOG_PRODUCT} takes --products")
         return dgemm_design(seed, products=general.products, product_range=(general.lowest, general.highest), most=most)
-    _refuse(context, ("products", "lowest"), f"is for {LOG_PRODUCT} only; say --rows and --highest")
+    refuse_options(context, ("products", "lowest"), f"--sizes other than {LOG_PRODUCT} take --rows and --highest")
     if general.sizes != "fixed-k":
-        _refuse(context, ("fixed_k",), "is for --sizes fixed-k only")
+        refuse_options(context, ("fixed_k",), "--sizes fixed-k alone takes values of k")
     return dgemm_sizes_design(
         seed,
         general.sizes,
@@ -188,12 +188,6 @@ def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Desi
         "ranks_looked_at": calls.ranks,
     }
     return dgemm_calls_design(seed, calls.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
-
-
-def _refuse(context: typer.Context, names: Collection[str], why: str) -> None:
-    for parameter in context.command.params:
-        if parameter.name in names and is_given(context, parameter.name):
-            raise InputError(f"{long_name(parameter)} {why}")
 
 
 @dataclass(frozen=True)
@@ -248,15 +242,7 @@ def fractional(
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
     from lepaute.measure.design import fractional as make
 
-    design = make(
-        factors.levels(),
-        generators=generator or (),
-        count=count,
-        replications=factors.replications,
-        blocks=factors.blocks,
-        seed=table.seed,
-    )
-    table.write(design)
+    _write_treatments(partial(make, generators=generator or ()), factors, count, table)
 
 
 @app.command()
@@ -275,7 +261,7 @@ def sample(factors: Factors, count: Count, table: Table) -> None:
     _write_treatments(make, factors, count, table)
 
 
-def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: int, table: Table) -> None:
+def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: int | None, table: Table) -> None:
     levels, replications = factors.levels(), factors.replications
     table.write(make(levels, count=count, replications=replications, blocks=factors.blocks, seed=table.seed))
 
@@ -315,10 +301,9 @@ def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     if as_json:
         print(json_text(_as_object(design, summary)))
         return
-    width = terminal_columns()
-    header = _header_lines(design, width) if details else []
-    factors = _factor_lines(summary, width, details=details)
-    print("\n".join([folded(f"{file}: {summary.sentence}", width, 2), *factors, *header, *_first_rows(design, width)]))
+    say(f"{file}: {summary.sentence}")
+    say("\n".join([*_factor_lines(summary, details=details), *(_header_lines(design) if details else [])]), 4)
+    print("\n".join(_first_rows(design, terminal_columns())))
 
 
 def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
@@ -338,19 +323,15 @@ def picture(file: File, output: PictureFile, force: Force = False) -> None:
     say(f"{' and '.join(map(str, picture_files(output)))}: {counted(len(design), 'row')} and {factors} of {file}")
 
 
-def _header_lines(design: "Design", width: int) -> list[str]:
+def _header_lines(design: "Design") -> list[str]:
     arguments = [(key, text) for key, text in design.header.items() if not key.startswith("part.")]
-    return [
-        folded(f"  {key}: {_cut(text, 110)}", width, 4)
-        for key, text in arguments[:MAX_HEADER_LINES]
-        if key != "columns"
-    ]
+    return [f"  {key}: {_cut(text, 110)}" for key, text in arguments[:MAX_HEADER_LINES] if key != "columns"]
 
 
-def _factor_lines(summary: "DesignSummary", width: int, *, details: bool = False) -> list[str]:
+def _factor_lines(summary: "DesignSummary", *, details: bool = False) -> list[str]:
     factors = summary.factors if details else summary.factors[:MAX_FACTORS]
     more = len(summary.factors) - len(factors)
-    lines = [folded(_factor_line(factor, details=details), width, 4) for factor in factors]
+    lines = [_factor_line(factor, details=details) for factor in factors]
     return [*lines, f"  and {counted(more, 'more factor')}: lepaute design show --details"] if more else lines
 
 

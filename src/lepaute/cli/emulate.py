@@ -124,7 +124,10 @@ def program(
     from lepaute.simulate.smpi.emulate import Smpi
 
     options.check(words or [])
-    counts = _counts_of(ranks, traces, plot)
+    counts = numbers_of(ranks, "-np")
+    traces.check_single(len(counts))
+    if len(counts) == 1 and plot is not None:
+        raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
     inputs = [options.binary, *simulation.inputs, *placement.inputs]
     check_outputs({**traces.outputs, "--plot": files_of(plot)}, inputs=inputs, force=force)
     options.for_engine()
@@ -188,7 +191,7 @@ def program(
 
 @app.command()
 @with_options_of(HplFiles, "files", leave_out=("output", "memory_fraction"))
-@with_options_of(Hpl, "values", may_lack=("n",), make=dict)
+@with_options_of(Hpl, "values", may_lack=("n",), several=Hpl.about.several, make=dict)
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def hpl(
     context: typer.Context,
@@ -208,6 +211,7 @@ def hpl(
 
     check_outputs(traces.outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=force)
     hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
+    traces.check_single(len(hpls))
     mapping = placement.on(simulation.read(), hpls[0].threads_per_rank)
     runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
     built = build_hpl_smpi(unpack_source, SHA256)
@@ -218,7 +222,7 @@ def hpl(
             predictions = predict_all(hpls, simulation.given_platform, request, progress=on_share)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
-            print(json_text({"predictions": objects} if from_file else objects[0]))
+            print(json_text({"predictions": objects} if from_file or len(hpls) > 1 else objects[0]))
         else:
             width = terminal_columns()
             print("\n".join(answered(prediction, width, details=details) for prediction in predictions))
@@ -286,12 +290,3 @@ def _write_trace(
         trace = trace.where((trace.start_s >= part[0]) & (trace.start_s < part[1]))
         trace = replace(trace, start_s=trace.start_s - part[0])
     traces.write(trace)
-
-
-def _counts_of(ranks: str, traces: TraceFiles, plot: Path | None) -> tuple[int, ...]:
-    counts = numbers_of(ranks, "-np")
-    if len(counts) > 1 and traces.requested:
-        raise InputError("a trace is of one run; give one number of ranks to -np")
-    if len(counts) == 1 and plot is not None:
-        raise InputError("--plot shows several numbers of ranks; give them to -np, as 1,2,4,8")
-    return counts

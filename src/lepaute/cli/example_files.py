@@ -48,7 +48,7 @@ def command(
     """Lists the examples that the documentation uses, or copies those of a topic to ./examples/TOPIC."""
     if not topics:
         refuse_others(context, set(), "without a TOPIC the examples are listed")
-        print("Examples, copied by 'lepaute examples TOPIC':")
+        say("Examples, copied by 'lepaute examples TOPIC':")
         print(shown_table(("topic", "what"), list(TOPICS.items()), terminal_columns(), left=(0, 1)))
         return
     if unknown := [topic for topic in topics if topic not in (*TOPICS, "all")]:

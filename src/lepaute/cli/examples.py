@@ -14,7 +14,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         if name != "hpl"
     },
     "predict hpl": (
-        "lepaute predict hpl -p dahu --n 20k --nb 128 --grid 8x8",
+        "lepaute predict hpl -p dahu --n 20k --nb 128,192 --grid 8x8",
         "lepaute predict hpl -p dahu --n 20k --grid 1x1,1x2,2x2,4x4 --plot scaling.png",
         "lepaute predict hpl -p dahu --n 20k --grid 8x8 --against depth=0",
         "lepaute predict hpl -p platform.yaml --dat HPL.dat",

@@ -133,8 +133,8 @@ def calibrate(
     _tell(fitted, diagnosis, platform, output, caveats, precision, report=report, details=details, as_json=as_json)
     dump_platform(platform, output)
     if not as_json:
-        print(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
-        print(f"{output}: platform {platform.sha256[:12]}")
+        say(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
+        say(f"{output}: platform {platform.sha256[:12]}")
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import typer
 
 from lepaute.cli.parsing import Command, Group
 from lepaute.errors import InputError
-from lepaute.kit.options import Option, flag_of, option_of, options_of, word_of
+from lepaute.kit.options import MAX_COMBINATIONS, Option, flag_of, option_of, options_of, word_of
 from lepaute.kit.quantities import product_of
 
 FORCE_HELP = "overwrite existing files"
@@ -35,7 +35,7 @@ Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 
 Result = TypeVar("Result")
 #: Key of the values of an option that may be given several of.
-EACH = "*"
+COMBINATIONS = "*"
 
 
 def with_options_of(
@@ -46,36 +46,31 @@ def with_options_of(
     may_lack: Collection[str] = (),
     several: Collection[str] = (),
     make: Callable[..., Any] | None = None,
-    lists: str = "",
 ) -> "Callable[[Callable[..., Result]], Callable[..., Result]]":
     """Decorates a command: its `argument` becomes the options of a dataclass, of which it gets the value.
 
     leave_out: fields that the command has options of its own for
     may_lack : fields without a default that need not be given all the same; they are None then
     several  : arguments of which several values may be given, with commas in between; `make` gets their combinations
-               as a list of dictionaries under EACH, besides the values of the first one
+               as a list of dictionaries under COMBINATIONS, besides the values of the first one
     make     : gets the values by field name; default: the dataclass itself
-    lists    : where several values of the other arguments go, which messages about a comma tell
     """
-    flags = flags_of(described, leave_out)
+    flags, hints = flags_of(described, leave_out), get_type_hints(described)
 
     def values_of(options: dict[str, Any]) -> dict[str, Any]:
         """The values of the fields; takes their options out of those of the command."""
         values: dict[str, Any] = {}
         each: list[dict[str, Any]] = [{}]
         for flag in flags:
-            text = options.pop(flag.argument)
-            if flag.argument in several and isinstance(text, str):
-                parts = [flag.values(part) for part in text.split(",")]
+            given = options.pop(flag.argument)
+            if flag.argument in several and given is not None:
+                parts = [flag.values(flag.converted(part, hints)) for part in given.split(",")]
+                if len(each) * len(parts) > MAX_COMBINATIONS:
+                    raise InputError(f"the lists ask for more than {MAX_COMBINATIONS} combinations; shorten them")
                 each = [one | part for one in each for part in parts]
-                continue
-            try:
-                values |= flag.values(text)
-            except InputError as error:
-                if not lists or "," not in str(text):
-                    raise
-                raise InputError(f"{error}; {lists}") from None
-        return values | each[0] | ({EACH: each} if several else {})
+            else:
+                values |= flag.values(given)
+        return values | each[0] | ({COMBINATIONS: each} if several else {})
 
     def decorate(command: "Callable[..., Result]") -> "Callable[..., Result]":
         @functools.wraps(command)
@@ -83,7 +78,7 @@ def with_options_of(
             value = (make or described)(**values_of(options))  # which takes them out of the options
             return command(**options, **{argument: value})
 
-        signature, hints = inspect.signature(command), get_type_hints(described)
+        signature = inspect.signature(command)
         own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument in several) for flag in flags]
         parameters = [
             each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -152,9 +147,23 @@ class Flag(NamedTuple):
             return {names[0]: option.parse(given)}
         return {names[0]: word_of(given, option.choices, names[0], option.aliases) if option.choices else given}
 
+    def converted(self, text: str, hints: dict[str, Any]) -> Any:
+        """What `values` takes, of a text that Typer has not converted; hints: annotations of the dataclass."""
+        hint = str if self.is_text else self.option.given_as or hints[self.fields[0].name]
+        type_ = next((part for part in get_args(hint) if part is not type(None)), hint)
+        if type_ is bool:
+            if text not in ("yes", "no"):
+                raise InputError(f"{self.name} is {text[:80]!r}; it is yes or no")
+            return text == "yes"
+        try:
+            return type_(text) if type_ in (int, float, Path) else text
+        except ValueError:
+            number = "whole number" if type_ is int else "number"
+            raise InputError(f"{self.name} is {text[:80]!r}; it must be a {number}") from None
+
     def parameter(self, hints: dict[str, Any], may_lack: bool, several: bool = False) -> inspect.Parameter:
         """The parameter of a command, as Typer takes it."""
-        first, option = self.fields[0], self.option
+        first, option, metavar = self.fields[0], self.option, self.option.metavar
         default, hint = first.default if option.default is None else option.default, hints[first.name]
         if default is MISSING:
             default = None if may_lack else inspect.Parameter.empty
@@ -162,7 +171,9 @@ class Flag(NamedTuple):
             default = "x".join(str(field.default) for field in self.fields)
         if option.choices:
             hint = str if default is not None else str | None  # a word in any case, an alias or a code, too
-        if option.given_as is not None or self.is_text:
+        if several:
+            metavar = f"{metavar or ('N' if hint in (int, int | None) else 'TEXT')},..."
+        if option.given_as is not None or self.is_text or several:
             given_as = option.given_as or str
             hint = given_as | None if default is None else given_as
             default = default if default is None or default is inspect.Parameter.empty else given_as(default)
@@ -178,10 +189,10 @@ class Flag(NamedTuple):
         info = typer.Option(
             self.name,
             *option.also,
-            help=f"{explained}; several with commas in between" if several else explained,
-            metavar=option.metavar or None,
-            min=None if self.is_text else option.minimum,
-            max=None if self.is_text else option.maximum,
+            help=explained,
+            metavar=metavar or None,
+            min=None if self.is_text or several else option.minimum,
+            max=None if self.is_text or several else option.maximum,
             rich_help_panel=option.heading or None,
             autocompletion=option.complete or ((lambda: list(option.choices)) if option.choices else None),
         )

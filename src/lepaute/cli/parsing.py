@@ -74,7 +74,7 @@ class _Parameter:
         if Path in types and "" in (value if isinstance(value, list | tuple) else [value]):
             raise InputError(f"{name}: the path is empty; give one")
         if not types & {Path, float} and isinstance(value, str) and "," in value:
-            raise InputError(f"{name} is {value[:80]!r}; it takes one whole number{_elsewhere(name, ctx)}")
+            raise InputError(f"{name} is {value[:80]!r}; it takes one whole number")
         try:
             converted = self.converted(ctx, value)
         except typer.BadParameter as refusal:
@@ -180,6 +180,14 @@ class Command(_Help, TyperCommand):
                 with formatter.section(heading):
                     formatter.write_dl(records)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer's, which takes the last value of an option that is given twice; raises InputError for one."""
+        _, _, order = self.make_parser(ctx).parse_args([*args])
+        twice = [item for at, item in enumerate(order) if item in order[:at] and not item.multiple]
+        if twice and not ctx.resilient_parsing:
+            raise InputError(f"{long_name(twice[0])} is given twice; give it once")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""
         try:
@@ -233,16 +241,6 @@ def _requirement(message: str) -> str | None:
     if kind := re.search(r"as an? (integer|number)", message):
         return "a whole number" if kind[1] == "integer" else "a number"
     return None
-
-
-def _elsewhere(name: str, context: typer.Context) -> str:
-    """Where several values of an option of HPL go, for a command that predicts all combinations of an HPL.dat."""
-    options = {each for parameter in context.command.params for each in parameter.opts}
-    if "--dat" not in options:
-        return ""
-    from lepaute.simulate.apps.hpl.parameters import SEVERAL, in_hpl_dat
-
-    return f"; {SEVERAL}" if in_hpl_dat(name) else ""
 
 
 def records_of(command: Any, context: Any, type_name: str) -> list[tuple[Any, tuple[str, str]]]:

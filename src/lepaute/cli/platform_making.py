@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson, Details, Force
-from lepaute.cli.platform_text import group_facts, groups_as_json, population_lines, tell, tell_written
+from lepaute.cli.platform_text import group_facts, groups_as_json, population_lines, tell_written
 from lepaute.cli.segment import as_object
-from lepaute.cli.terminal import note, say
+from lepaute.cli.terminal import note, say, tell
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.options import option_field

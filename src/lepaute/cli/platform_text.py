@@ -1,13 +1,12 @@
 """What commands of `lepaute platform` say of a platform that they wrote or looked at, as text and as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.cli.terminal import answer_text, details_text, json_text, warn
+from lepaute.cli.terminal import tell, warn
 from lepaute.kit.later import np, npt
-from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 
@@ -58,27 +57,6 @@ def tell_written(
     answer = headline or f"platform {in_one_line(platform)}"
     tell(f"{output}: {answer}", told[:MAX_FACTS], unsure, details=details, document=document if as_json else None)
     warn(odd)  # a slip of a unit, which is no caveat
-
-
-def tell(
-    answer: str,
-    facts: Sequence[tuple[str, str]],
-    caveats: Sequence[str],
-    *,
-    details: bool,
-    document: Mapping[str, Any] | None = None,
-) -> None:
-    """The answer, what it rests on, and its caveats: in one line, or with details a line each; or a document as JSON,
-    which the caveats end."""
-    if document is not None:
-        print(json_text({**document, "warnings": list(caveats)}))
-        return
-    width = terminal_columns()
-    if details:
-        rest = [*(f"  {name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in caveats)]
-        print(details_text(answer, "\n".join(rest), width))
-    else:
-        print(answer_text(answer, facts, caveats, width))
 
 
 def group_facts(fitted: "Generative") -> list[tuple[str, str]]:

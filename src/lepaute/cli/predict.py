@@ -15,6 +15,7 @@ from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, progress_bar
 from lepaute.errors import InputError
+from lepaute.kit.files import is_file
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
@@ -60,7 +61,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
         taken = {flag.argument for options in others for flag in flags_of(options)} | {"fidelity", "details"}
         app.command(arguments[0])(command_of(own_class(arguments[0], "predict", taken)))
         return app
-    if arguments and arguments[0] not in APPLICATIONS and Path(arguments[0]).is_file():
+    if arguments and arguments[0] not in APPLICATIONS and is_file(arguments[0]):
         which = "hpl" if Path(arguments[0]).suffix == ".dat" else "trace"
         raise InputError(f"{arguments[0]} is a file; name its application: lepaute predict {which} {arguments[0]}")
     for name in [name for name in arguments[:1] if name in APPLICATIONS] or APPLICATIONS:
@@ -71,13 +72,10 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 def command_of(application: "type[Application]") -> Callable[..., None]:
     """The command that predicts an application: its options, its files, and what all commands have."""
     may_lack = tuple(application.__dataclass_fields__) if application.about.files.input_option else ()  # type: ignore[attr-defined]
-    lists = application.about.files.several_in_file
     *fidelities, last = application.about.fidelities
 
     @with_options_of(application.about.files, "files")
-    @with_options_of(
-        application, "values", may_lack=may_lack, several=application.about.several, make=dict, lists=lists
-    )
+    @with_options_of(application, "values", may_lack=may_lack, several=application.about.several, make=dict)
     def command(
         context: typer.Context,
         simulation: Simulation,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import EACH, flags_of, is_given
+from lepaute.cli.options import COMBINATIONS, flags_of, is_given, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.options import TIME, option_field, options_of, word_of
@@ -185,6 +185,11 @@ class TraceFiles:
             steps=None if self.trace_steps is None else numbers_of(self.trace_steps, "--trace-steps"),
         )
 
+    def check_single(self, count: int) -> None:
+        """Raises InputError where a trace of several emulations is asked for."""
+        if self.requested and count > 1:
+            raise InputError(f"a trace is of one combination, and there are {count}; shorten the lists")
+
     def write(self, trace: "Trace | None") -> None:
         """Writes the files that were asked for, and tells on standard error what is in them."""
         if trace is None:
@@ -225,14 +230,15 @@ def applications_of(
 
     Raises InputError where neither or both do.
     """
-    each = [one | files.filled(values | one, platform) for one in values.pop(EACH, [{}])]
+    each = [one | files.filled(values | one, platform) for one in values.pop(COMBINATIONS, [{}])]
     values |= each[0]
     flags = {flag.fields[0].name: flag for flag in flags_of(application)}
     combinations: list[Application] | None = files.combinations(
         {name: value for name, value in values.items() if name not in files.decides}
     )
     if combinations is not None:
-        check_not_given(context, application, files.decides, files.input_option)
+        decided = {flag.argument for name, flag in flags.items() if name in files.decides}
+        refuse_options(context, decided, f"{files.input_option} and these options contradict each other")
         return combinations, True
     missing = [flag for name, flag in flags.items() if flag.is_required and values[name] is None]
     if missing:
@@ -265,14 +271,3 @@ def own_class(text: str, command: str, taken: Collection[str]) -> "type[Applicat
             f"{own.about.title}.{both[0]}: lepaute {command} has an option of that name; give it another one"
         )
     return own
-
-
-def check_not_given(context: typer.Context, application: type, decided: Any, instead: str) -> None:
-    """Raises InputError where the command line has options of fields that the file of another option decides."""
-    given = [
-        flag.name
-        for flag in flags_of(application)
-        if flag.fields[0].name in decided and is_given(context, flag.argument)
-    ]
-    if given:
-        raise InputError(f"{instead} and {', '.join(given)} contradict each other; give one or the others")

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.quantities import whole_of
+from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Hpl
 from lepaute.simulate.platform import load_platform
@@ -170,11 +170,9 @@ def ready(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
-    n: Annotated[
-        str | None, typer.Option("--n", help="order of the matrix; several with commas in between; default: 50k")
-    ] = None,
-    nb: Annotated[int | None, typer.Option("--nb", help="block size; default: 128")] = None,
-    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; default: all cores")] = None,
+    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; default: 50k", metavar="N,...")] = None,
+    nb: Annotated[str | None, typer.Option("--nb", help="block size; default: 128", metavar="N,...")] = None,
+    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; default: all cores", metavar="PxQ,...")] = None,
     threads: Annotated[
         int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on", min=1)
     ] = None,
@@ -198,15 +196,19 @@ def ready(
         else:
             say("\n".join(f"{each:26}{question}" for each, question in listed.items()), 26)
         return
-    sizes = tuple(whole_of(word, "--n") for word in n.split(",")) if n is not None else ()
-    given = {"n": sizes[0] if len(sizes) == 1 else None, "nb": nb, "grid": grid, "threads_per_rank": threads}
+    lists: dict[str, list[Any]] = {
+        "n": [whole_of(word, "--n") for word in n.split(",")] if n is not None else [],
+        "nb": [whole_of(word, "--nb", 1) for word in nb.split(",")] if nb is not None else [],
+        "grid": ["x".join(map(str, grid_of(word, "--grid"))) for word in grid.split(",")] if grid is not None else [],
+        "threads_per_rank": [threads] if threads is not None else [],
+    }
     subject = Subject(
         platform,
         load_platform(platform),
-        {field: value for field, value in given.items() if value is not None},
+        {field: values[0] for field, values in lists.items() if len(values) == 1},
         5 if options.runs is None else options.runs,
         1 if options.seed is None else options.seed,
-        sizes if len(sizes) > 1 else (),
+        {field: values for field, values in lists.items() if len(values) > 1},
     )
     study = ready_study(name, subject)
     if show:

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,27 @@ def details_text(answer: str, details: str, width: int) -> str:
     """The same answer, and below it all there is to say; its lines are folded on a terminal."""
     lines = [folded(line, width, len(line) - len(line.lstrip()) + 2) for line in details.split("\n")]
     return "\n".join([folded(answer, width, 2), *lines])
+
+
+def tell(
+    answer: str,
+    facts: Sequence[tuple[str, str]],
+    caveats: Sequence[str],
+    *,
+    details: bool,
+    document: Mapping[str, Any] | None = None,
+) -> None:
+    """The answer, what it rests on, and its caveats: in one line, or with details a line each; or a document as JSON,
+    which the caveats end."""
+    if document is not None:
+        print(json_text({**document, "warnings": list(caveats)}))
+        return
+    width = terminal_columns()
+    if details:
+        rest = [*(f"  {name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in caveats)]
+        print(details_text(answer, "\n".join(rest), width))
+    else:
+        print(answer_text(answer, facts, caveats, width))
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import Any
 
 import typer
 
-from lepaute.cli.options import App, Force, flags_of, is_given, refuse_others, with_options_of
+from lepaute.cli.options import COMBINATIONS, App, Force, flags_of, is_given, refuse_others, with_options_of
 from lepaute.cli.predict import announced
 from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.simulation import check_not_given, platform_of
+from lepaute.cli.simulation import applications_of, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, say, warn
 from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, print_results, verified
 from lepaute.cli.verify_command import app_of_commands
@@ -27,7 +27,7 @@ from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.report.page import check_page_name
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Mapping, Prediction, PredictionRequest, predict_all
-from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.apps.hpl import Hpl, HplFiles
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
 from lepaute.simulate.apps.hpl.parameters import places
@@ -49,7 +49,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     return app
 
 
-@with_options_of(Hpl, "values", leave_out=("n", "p", "q"), make=dict)
+@with_options_of(Hpl, "values", leave_out=("n", "p", "q"), several=Hpl.about.several, make=dict)
 def hpl(
     context: typer.Context,
     values: dict[str, Any],
@@ -96,17 +96,18 @@ def hpl(
 
 
 def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOptions) -> list[Hpl]:
-    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid."""
+    """The cases of an HPL.dat, each once, or those of the options: all orders on each grid, by all other values."""
+    further = values.pop(COMBINATIONS)
     if options.dat is None:
         return [
-            Hpl(n=order, p=p, q=q, **values)
+            Hpl(n=order, p=p, q=q, **values | others)
             for p, q in (grid_of(text, "--grid") for text in options.grid.split(","))
             for order in (whole_of(word, "n") for word in options.n.split(","))
+            for others in further
         ]
-    decided = {name for name, _ in places()}
-    check_not_given(context, Hpl, decided, "--dat")
-    others = {name: value for name, value in values.items() if name not in decided}
-    return list(dict.fromkeys(read_hpl_dat(options.dat).combinations(**others)))
+    machine = lambda: platform_of(options.platform or "", None)[0]  # noqa: E731
+    cases, _ = applications_of(context, Hpl, values, HplFiles(options.dat), machine)
+    return [case for case in dict.fromkeys(cases) if isinstance(case, Hpl)]
 
 
 def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:
@@ -173,6 +174,8 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
     free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
     refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
+    if len(values.pop(COMBINATIONS)) > 1:
+        raise InputError("--results are of one choice of what their lines do not say; give one value of each option")
     given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
     if dat is None:
         return given

@@ -8,13 +8,12 @@ import typer
 
 from lepaute.cli.options import AsJson, Details, with_options_of
 from lepaute.cli.simulation import Simulation, note_unused
-from lepaute.cli.terminal import BAR_AFTER_S, answer_text, details_text, json_text, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, tell
 from lepaute.cli.watch_store import DATE, Cluster, Place, check_text, opened
 from lepaute.errors import InputError
 from lepaute.kit.later import pd
 from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.options import option_field
-from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, settings_of
 from lepaute.kit.text import change_in_words, counted, value_and_interval
 from lepaute.simulate.apps.hpl.parameters import Hpl
@@ -102,7 +101,7 @@ def cost(
     if match is None:
         raise InputError(f"the name {state.node[:80]} does not end in a number; give --platform-node N")
     number = int(match[1]) if platform_node is None else platform_node
-    with progress_bar(BAR_AFTER_S) as tell:
+    with progress_bar(BAR_AFTER_S) as on_progress:
         result = node_cost(
             hpl,
             simulation.given_platform,
@@ -113,27 +112,23 @@ def cost(
             seed=simulation.seed,
             fidelity=cast("Fidelity", fidelity),
             grid_without=smaller,
-            progress=lambda what, share: tell(f"simulating {what}", share),
+            progress=lambda what, share: on_progress(f"simulating {what}", share),
         )
     if as_json:
         print(json_text({**_state_dict(state), **result.to_dict()}))
     else:
-        print(_cost_text(state, result, terminal_columns(), details=details))
+        tell(_cost_answer(state, result), _cost_facts(state, result), result.warnings, details=details)
     note_unused(context, Hpl, [hpl.unused])
 
 
-def _cost_text(state: "NodeState", result: "NodeCost", width: int, *, details: bool) -> str:
-    """What HPL takes with the node as it is now, and what to do; then what that rests on."""
+def _cost_answer(state: "NodeState", result: "NodeCost") -> str:
+    """What HPL takes with the node as it is now, and what to do."""
     name = f"{'node ' * state.node.isdigit()}{state.node}"
     takes = f"HPL takes {span_of(result.as_now.time_s)}"
     with_it = (
         f"{takes} with {name} as it is now" if result.gain is None else f"{_advice(result, name)}: {takes} with it"
     )
-    answer = f"{with_it}; against as calibrated: {result.slowdown.in_words()}"
-    if details:
-        facts = [*_cost_facts(state, result), *(("warning", warning) for warning in result.warnings)]
-        return details_text(answer, "\n".join(f"{name}: {text}" for name, text in facts), width)
-    return answer_text(answer, _cost_facts(state, result), result.warnings, width)
+    return f"{with_it}; against as calibrated: {result.slowdown.in_words()}"
 
 
 def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]:

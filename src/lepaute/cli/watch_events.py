@@ -20,8 +20,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later, pd
 from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.printable import terminal_columns
-from lepaute.kit.text import counted, folded, p_text, signed_percent
+from lepaute.kit.text import counted, p_text, signed_percent
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -68,7 +67,7 @@ def list_entries(
         print(json_text({"entries": [_entry_dict(entry) for entry in entries]}))
         return
     if not entries:
-        print("no event and no outlier is recorded")
+        say("no event and no outlier is recorded")
         return
     withdrawals = sum(entry.withdrawn for entry in entries)
     taken_back = f", {counted(withdrawals, 'withdrawal')}" if withdrawals else ""
@@ -258,24 +257,25 @@ def propose(options: ProposalOptions, store: Place = None, details: Details = Fa
     if as_json:
         print(json_text({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]}))
         return
-    print("\n".join(_proposal_lines(shown, len(proposals), terminal_columns(), details=details)))
+    _print_proposals(shown, len(proposals), details=details)
 
 
-def _proposal_lines(shown: "dict[str, ProposedEvent]", found: int, width: int, *, details: bool) -> list[str]:
+def _print_proposals(shown: "dict[str, ProposedEvent]", found: int, *, details: bool) -> None:
     """How many changes the changelog lacks, and which is the largest; then each with its id."""
     if not shown:
-        return ["No change in the data is missing from the changelog"]
+        say("No change in the data is missing from the changelog")
+        return
     first = next(iter(shown.values()))
     missing = f"{counted(found, 'change')} in the data {'is' if found == 1 else 'are'} not in the changelog"
     which = f"{'largest: ' * (found > 1)}{first.nodes_text}, {first.date}, {first.factors[0]}"
-    lines = [folded(f"{missing}{'; ' if found > 1 else ': '}{which}", width, 2)]
+    say(f"{missing}{'; ' if found > 1 else ': '}{which}")
     for key, event in shown.items():
-        lines.append(folded(f"{key}  {event}", width, ID_CHARACTERS + 2))
-        others = event.other_changes if details else ()
-        lines += [folded(f"{' ' * (ID_CHARACTERS + 2)}{line}", width, ID_CHARACTERS + 4) for line in others]
+        say(f"{key}  {event}", ID_CHARACTERS + 2)
+        for line in event.other_changes if details else ():
+            say(f"{' ' * (ID_CHARACTERS + 2)}{line}", ID_CHARACTERS + 4)
     if found > len(shown):
-        lines.append(f"and {found - len(shown)} more; --details")
-    return [*lines, "To record one: lepaute watch events accept ID"]
+        say(f"and {found - len(shown)} more; --details")
+    say("To record one: lepaute watch events accept ID")
 
 
 @app.command()

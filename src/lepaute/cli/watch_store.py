@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import answer_text, json_text
+from lepaute.cli.terminal import json_text, tell
 from lepaute.errors import InputError
 from lepaute.kit.files import scratch_folder, sync
 from lepaute.kit.later import later
-from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def ingest(
         text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
     facts = [*(("read as", f"{each}; other columns: --mapping") for each in done.read_as)]
     facts += [("left out", each) for each in done.omitted]
-    print(answer_text(text, facts, (), terminal_columns()))
+    tell(text, facts, (), details=False)
 
 
 def _seconds_of(date: str) -> float:

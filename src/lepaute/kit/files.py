@@ -28,6 +28,11 @@ PREFIX, SUFFIX = ".lepaute-", ".tmp"
 _YOUNG_S = 60.0
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file; Path.is_file() raises where its folder may not be read or its name is too long."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """An empty file to fill, which becomes `path` at the end of the block, or leaves nothing where that raises.

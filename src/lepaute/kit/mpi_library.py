@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import attempted, run_command
+from lepaute.kit.files import is_file
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
     LAUNCHER_NAMES,
@@ -208,8 +209,7 @@ def _wrappers() -> Iterator[Path]:
     folders += [Path(os.environ[name], "bin") for name in _PREFIX_VARIABLES if os.environ.get(name)]
     folders += sorted(place / "bin" for pattern in _PLACES for place in Path("/").glob(pattern.lstrip("/")))
     paths = (folder / name for folder in folders for name in CC_NAMES)
-    # Of a folder that may not be read, is_file() raises; access() says no.
-    yield from (path for path in paths if os.access(path, os.X_OK) and path.is_file())
+    yield from (path for path in paths if os.access(path, os.X_OK) and is_file(path))
 
 
 def _of_family(family: str) -> MpiLibrary:
@@ -282,7 +282,7 @@ def _environment_of(folder: Path) -> tuple[tuple[str, str], ...]:
     if libraries:
         given = os.environ.get("LD_LIBRARY_PATH")
         variables["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, given] if given else libraries)
-    if (folder / "impi_info").is_file():
+    if is_file(folder / "impi_info"):
         variables["I_MPI_ROOT"] = str(prefix)
     return tuple(sorted(variables.items()))
 

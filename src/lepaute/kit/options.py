@@ -19,6 +19,8 @@ from lepaute.kit.quantities import share_of, time_of
 _KEY = "option"
 #: No time, rate or size is larger; products of a few such numbers stay finite.
 _LARGEST_REAL = 1e18
+#: That lists of values may ask for; each has at least one simulated run.
+MAX_COMBINATIONS = 100_000
 
 
 class Option(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.builds import cache_folder
 from lepaute.kit.extras import lacking
+from lepaute.kit.files import is_file
 from lepaute.kit.later import later
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
@@ -56,7 +57,11 @@ def examine(progress: Callable[[str, float], None] | None = None) -> list[Check]
     for number, (title, check) in enumerate(_CHECKS.items()):
         if progress is not None:
             progress(title, number / len(_CHECKS))
-        checks.extend(check())
+        try:
+            checks.extend(check())
+        except OSError as problem:
+            state = f"not known: {problem.filename}: {problem.strerror}"
+            checks.append(Check(title, "warning", state, "let this user read it, or name another folder"))
     return checks
 
 
@@ -144,21 +149,27 @@ def check_hpl() -> Iterator[Check]:
     name = "HPL"
     given, kept = os.environ.get(OVERRIDE), cache_folder() / "downloads" / TARBALL
     entries = [*Path("/etc/apt").glob("sources.list*"), *Path("/etc/apt").glob("sources.list.d/*")]
-    there = next(path for path in (cache_folder(), *cache_folder().parents) if path.exists())
-    if given and not Path(given).is_file():
+    there = next(path for path in (cache_folder(), *cache_folder().parents) if os.access(path, os.F_OK))
+    if given and not is_file(given):
         yield Check(name, "missing", f"{OVERRIDE} is {given}; no such file", f"set it to the path of {TARBALL}")
     elif any(cache_folder().glob("*/xhpl-lepaute")):
         yield Check(name, "ok", "built")
     elif not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         state = f"not built, and {cache_folder()} cannot be written"
         yield Check(name, "missing", state, "set LEPAUTE_HOME to a folder that can")
-    elif given or kept.is_file():
+    elif given or is_file(kept):
         yield Check(name, "ok", f"not built yet; source available ({given or kept})")
-    elif shutil.which("apt-get") is None or not any(path.is_file() for path in entries):
+    elif shutil.which("apt-get") is None or not any(map(is_file, entries)):
         remedy = f"copy {TARBALL} of Debian's source package hpcc here and set {OVERRIDE} to its path"
         yield Check(name, "missing", "not built, and apt is missing to fetch its source", remedy)
     else:
         yield Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")
+
+
+def _check_cache() -> Iterator[Check]:
+    """Where builds and downloads are kept: what is left of Lepaute when it is uninstalled."""
+    size = sum(Path(folder, name).lstat().st_size for folder, _, names in os.walk(cache_folder()) for name in names)
+    yield Check("cache", "ok", f"{size / 1e6:.0f} MB in {cache_folder()}, which may be removed at any time")
 
 
 def check_simgrid() -> Iterator[Check]:
@@ -320,6 +331,7 @@ _CHECKS: dict[str, Callable[[], Iterator[Check]]] = {
     "BLAS": check_blas,
     "temporary files": check_temporary,
     "HPL": check_hpl,
+    "cache": _check_cache,
     "SimGrid": check_simgrid,
     "tools of experiments": check_experiment_tools,
     "extras": check_extras,

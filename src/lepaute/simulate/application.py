@@ -42,11 +42,9 @@ class Files:
     """The input and output files of an application, as options of the command line: fields with metadata of options.
 
     input_option : that of the input file; empty where there is none
-    several_in_file : where several values of an option go, for who gave them with commas; empty without such a file
     """
 
     input_option: ClassVar[str] = ""
-    several_in_file: ClassVar[str] = ""
 
     @property
     def decides(self) -> frozenset[str]:

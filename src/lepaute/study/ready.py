@@ -25,7 +25,7 @@ class Subject(NamedTuple):
 
     name        : of the platform, or its file;  platform : itself
     application : fields of HPL, as in a study file; grid and n are chosen where they are not given
-    sizes       : values of n, where there are several
+    lists       : values of such fields, where there are several
     """
 
     name: str
@@ -33,7 +33,7 @@ class Subject(NamedTuple):
     application: Mapping[str, Any]
     runs: int = 5
     seed: int = 1
-    sizes: tuple[int, ...] = ()
+    lists: Mapping[str, Sequence[Any]] = {}
     fidelity: str = "auto"
 
     def base(self, *without: str, **more: Any) -> dict[str, Any]:
@@ -47,8 +47,12 @@ class Subject(NamedTuple):
 
     def refuse_grid(self, why: str) -> None:
         """Raises InputError where a grid is given to a study that takes grids of its own."""
-        if "grid" in self.application:
-            raise InputError(f"--grid is {self.application['grid']}, and {why}; leave it out")
+        if grids := self.chosen("grid"):
+            raise InputError(f"--grid is {','.join(grids)}, and {why}; leave it out")
+
+    def chosen(self, field: str) -> Sequence[Any]:
+        """The values of a field of HPL that are given."""
+        return self.lists.get(field) or [value for name, value in self.application.items() if name == field]
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -72,10 +76,10 @@ class Subject(NamedTuple):
         return max(1, self.platform.nodes.cores // self.threads)
 
     def study(self, **content: Any) -> Study:
-        """The study of this content, with runs and seed; crossed with the sizes."""
-        if self.sizes:
-            sizes = {"n": {"path": "application.n", "levels": list(self.sizes)}}
-            content = content | {"factors": sizes | content.get("factors", {})}
+        """The study of this content, with runs and seed; crossed with the lists."""
+        if self.lists:
+            lists = {name: {"path": f"application.{name}", "levels": [*values]} for name, values in self.lists.items()}
+            content = content | {"factors": lists | content.get("factors", {})}
         responses = ["time_s", "rate_gflops"] if content["question"] == "whatif" else ["time_s"]
         return study_of({"runs": self.runs, "seed": self.seed, "responses": responses, **content})
 
@@ -187,7 +191,7 @@ def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> S
 def scaling(subject: Subject, points: int = 5) -> Study:
     """How a machine scales: ranks doubled four times, up to all of it, the matrix growing with the memory."""
     subject.refuse_grid("scaling takes the grid nearest to a square of each number of ranks")
-    if subject.sizes:
+    if "n" in subject.lists:
         raise InputError("--n has several values; weak scaling takes one, of the whole machine, and the others from it")
     n = int(subject.application.get("n", 50_000))
     scenarios: dict[str, Any] = {}
@@ -203,10 +207,9 @@ def scaling(subject: Subject, points: int = 5) -> Study:
 def nb_and_grid(
     subject: Subject, sizes: Sequence[int] = (64, 96, 128, 192, 256), grids: Sequence[str] | None = None
 ) -> Study:
-    """The best block size and grid; one of them alone where the other is given."""
-    of_subject = subject.application
-    sizes = [of_subject["nb"]] if "nb" in of_subject else sizes
-    chosen = [of_subject["grid"]] if "grid" in of_subject else grids_of(subject.ranks) if grids is None else grids
+    """The best block size and grid; one of them alone where one value of the other is given."""
+    sizes = subject.chosen("nb") or sizes
+    chosen = subject.chosen("grid") or (grids_of(subject.ranks) if grids is None else grids)
     return subject.study(
         question="tune",
         title="Block size and grid",

@@ -365,12 +365,12 @@ class Study(Value):
         return self
 
 
-def load_study(path: str | Path) -> Study:
-    """The study of a file.
+def load_study(path: "str | Path | Study") -> Study:
+    """The study of a file; one that is loaded stays as it is.
 
     Raises InputError with one line: file, line, field, what is wrong, what to do.
     """
-    return parse_study(read_text(path, "a study file"), str(path))
+    return path if isinstance(path, Study) else parse_study(read_text(path, "a study file"), str(path))
 
 
 def parse_study(text: str, origin: str = "study") -> Study:
@@ -407,7 +407,7 @@ def json_schema() -> dict[str, Any]:
 def described(error: "ValidationError", content: object, text: str | None, origin: str) -> InputError:
     """The error of a refused study: one line on its first fault, and how many more there are."""
     if not isinstance(content, dict):
-        actual = "empty" if content is None else f"a {type(content).__name__}"
+        actual = {"NoneType": "empty", "str": "text"}.get(name := type(content).__name__, f"a {name}")
         return InputError(
             f"{origin}: is {actual}; a study is a mapping, as 'lepaute study ready nb-and-grid --print' shows"
         )

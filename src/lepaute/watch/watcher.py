@@ -1,7 +1,7 @@
 """A watch: a store with the tests of what is in it. Tests are recorded once and stay as they were given."""
 
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +12,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import counted
+from lepaute.measure.archive import Archive, Archives, listed
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.changelog_edits import add_changelog, logged_changelog
 from lepaute.watch.foreign import read_foreign
@@ -86,7 +87,7 @@ class Watch:
 
     def ingest(
         self,
-        paths: Iterable[str | Path],
+        paths: Archives,
         *,
         cluster: str = "",
         format: str | None = None,  # noqa: A002 -- the word for it
@@ -105,7 +106,8 @@ class Watch:
         """
         archives: list[Path] = []
         others: list[Path] = []
-        for path in map(Path, paths):
+        for given in listed(paths):
+            path = given.path if isinstance(given, Archive) else Path(given)
             # a damaged archive, too, so that it is refused as such
             is_archive = format is None and (path.suffix == ".zip" or (path.is_file() and zipfile.is_zipfile(path)))
             (archives if is_archive else others).append(path)

@@ -6,7 +6,7 @@ Tables are read within bounds of memory; no pickle, no registered type, no index
 import contextlib
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ from lepaute.errors import ArchiveError, DesignError, InputError
 from lepaute.kit.frames import read_csv
 from lepaute.kit.later import pandas
 from lepaute.kit.notebook import facts_html
-from lepaute.kit.numbers import path_of
+from lepaute.kit.numbers import of_type, path_of
 from lepaute.kit.parquet import MAX_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted, printable
 from lepaute.measure.archive.container import check_seal, read_directory, unpack
@@ -85,12 +85,12 @@ class Archive:
         return facts_html(str(self.path), [*facts, ("tables, for .table(name)", ", ".join(tables))])
 
     @classmethod
-    def open(cls, path: str | Path) -> "Archive":
+    def open(cls, path: "str | Path | Archive") -> "Archive":
         """The archive in a file, whose seal is checked.
 
         Parameters
         ----------
-        path : the .zip that a campaign wrote
+        path : the .zip that a campaign wrote; an archive that is open stays as it is
 
         Raises
         ------
@@ -102,6 +102,8 @@ class Archive:
         >>> lp.Archive.open("calibration.zip").table("observations/kernels.parquet")  # doctest: +SKIP
 
         """
+        if isinstance(path, cls):
+            return path
         path = path_of(path, "the archive")
         if not path.is_file():
             what = "not a regular file" if path.exists() else "there is no such file"
@@ -249,6 +251,17 @@ def _head_size(data: bytes) -> int:
         end = data.find(b"\n", at)
         at = len(data) if end < 0 else end + 1
     return at
+
+
+#: One archive or several, each open or the name of its file.
+Archives = Archive | str | Path | Iterable[Archive | str | Path]
+
+
+def listed(archives: Archives) -> list[Archive | str | Path]:
+    """One or several as a list; raises WrongType for anything else."""
+    if isinstance(archives, Archive | str | Path):
+        return [archives]
+    return list(of_type(archives, "archives", Iterable, "archives, or the names of their files"))
 
 
 def _parquet(name: str, data: bytes) -> "pandas.DataFrame":

@@ -253,7 +253,7 @@ def archives(
         raise InputError(f"run_time is {run_time!r}; it must be one of {', '.join(get_args(RunTime))}")
     if not campaigns:
         raise InputError("0 archives cannot be compared; give at least one")
-    opened = [campaign if isinstance(campaign, Archive) else Archive.open(campaign) for campaign in campaigns]
+    opened = [Archive.open(campaign) for campaign in campaigns]
     facts = [mpi_campaign.facts(one) for one in opened]
     for number, one in enumerate(opened):
         if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
@@ -339,7 +339,7 @@ def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparis
 
     P-values are corrected for the rows of all numbers of ranks together.
     """
-    opened = [campaign if isinstance(campaign, Archive) else Archive.open(campaign) for campaign in campaigns]
+    opened = [Archive.open(campaign) for campaign in campaigns]
     numbers = mpi_campaign.facts(opened[0]).all_ranks if opened else ()
     if len(numbers) < 2:
         return (archives(*opened, **options),)

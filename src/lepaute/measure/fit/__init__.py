@@ -1,6 +1,6 @@
 """Models from archives: kernels (polynomials with noise), network (segments), the spread between days."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import later, public_names
@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = public_names(__name__, "models")
 
 
 def models(
-    archives: "archive.Archive | Iterable[archive.Archive]",
+    archives: "archive.Archives",
     *,
     kernel_model: str | Sequence[str] = (),
     network_condition: str | None = None,
@@ -35,7 +35,7 @@ def models(
 
     Parameters
     ----------
-    archives : of calibrations of the same nodes; `lepaute.Archive.open` opens them
+    archives : of calibrations of the same nodes, or their files
     kernel_model : auto, FORM or KERNEL=FORM, or several of these; see `form.requested_forms`
     network_condition : of the messages that are fitted, where they were measured under several
 
@@ -50,7 +50,7 @@ def models(
     Examples
     --------
     >>> import lepaute as lp
-    >>> lp.fit.models(lp.Archive.open("calibration.zip")).to_frame()  # doctest: +SKIP
+    >>> lp.fit.models("calibration.zip").to_frame()  # doctest: +SKIP
     """
     from lepaute.measure.fit.kernels.form import requested_forms
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pandas
@@ -88,13 +89,14 @@ class Findings:
         return factor_frame(self.factor_tests)
 
 
-def findings(archive: "Archive", factors: Collection[str] = (), column: str = DURATION) -> list[Findings]:
+def findings(archive: Archive | str | Path, factors: Collection[str] = (), column: str = DURATION) -> list[Findings]:
     """The findings for every table of observations with `column`. Raises FitError if there is none, or nothing varies.
 
     factors : columns that are factors besides those that are declared and those of the archive's design; sizes are
               tested where they are named here
     column  : what is compared: durations, or another result that was recorded, such as a rate
     """
+    archive = Archive.open(archive)
     design = _design_columns(archive)
     declared = None if design is None else (*design, *factors)
     results, columns, looked_at = [], set(), False

@@ -1,6 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import get_type_hints
 
@@ -10,7 +10,7 @@ import pandas
 from lepaute.errors import FitError
 from lepaute.kit.frames import frame_of
 from lepaute.kit.notebook import table_html
-from lepaute.measure.archive import Archive
+from lepaute.measure.archive import Archive, Archives
 from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.fit.kernels.form import Form
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel
@@ -125,7 +125,7 @@ class FittedModels:
 
 @one_blas_thread()
 def models(
-    archives: "Archive | Iterable[Archive]",
+    archives: Archives,
     forms: Mapping[str, Form] | None = None,
     network_condition: str | None = None,
 ) -> FittedModels:
@@ -216,7 +216,7 @@ def models(
     )
 
 
-def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) -> tuple[Platform, list[QualityRow]]:
+def platform_from_archive(archives: Archives, name: str) -> tuple[Platform, list[QualityRow]]:
     """The platform of the machine that the archives measured, and the quality of its models.
 
     Raises FitError as `models` does.
@@ -226,7 +226,7 @@ def platform_from_archive(archives: "Archive | Iterable[Archive]", name: str) ->
 
 
 def platform_and_models(
-    archives: "Archive | Iterable[Archive]",
+    archives: Archives,
     name: str,
     forms: Mapping[str, Form] | None = None,
     network_condition: str | None = None,

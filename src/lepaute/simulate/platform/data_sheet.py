@@ -23,7 +23,7 @@ from lepaute.simulate.platform.guessed_messages import (
     guessed_network,
 )
 from lepaute.simulate.platform.io import load_platform
-from lepaute.simulate.platform.kernel_model import UPDATE, KernelModel, Noise, Piece, mean_s
+from lepaute.simulate.platform.kernel_model import LIKENED, ROW_KERNELS, UPDATE, KernelModel, Noise, Piece, mean_s
 from lepaute.simulate.platform.schema import Platform
 
 #: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
@@ -65,19 +65,6 @@ SCALED_RELATIVE_SD = 0.65
 #: Of a kernel that was not measured there either, and is taken to cost what a kernel like it costs: four kernels of the
 #: same two cores.
 LIKENED_RELATIVE_SD = 0.88
-#: Kernels of HPL, and those that touch memory as they do: an element of a matrix row is a cache line.
-ALIKE = {
-    "dtrsm_left": "dtrsm",
-    "dger": "dgemv",
-    "dcopy": "dlaswp01T",
-    "dlocswp": "dlaswp01T",
-    "dlaswp00N": "dlaswp01T",
-    "dlaswp05T": "dlaswp04T",
-    "dlaswp06T": "dlaswp01T",
-    "dlaswp10N": "dlaswp01T",
-}
-#: Of these, the elements of a call are n, not m x n.
-_OF_ONE_ROW = frozenset({"dcopy", "dlocswp"})
 #: Kernels that a library makes of its dgemm.
 OF_DGEMM = ("dtrsm", "dtrsm_left")
 #: What a peak may count. AVX-512 slows Intel's cores down; of all others only the rate matters, which --peak has.
@@ -352,11 +339,11 @@ def scaled_kernels(like: Platform, factor: float, source: str) -> list[KernelMod
         for name, model in measured.items()
         if name not in ("dgemm", "dgemm_nn")
     ]
-    for name, other in ALIKE.items():
+    for name, other in LIKENED.items():
         if name not in measured and other in measured:
             model = scaled(measured[other], factor, LIKENED_RELATIVE_SD, f"{source}, which has no {name}: as {other}")
             last, own = model.pieces[-1], model.pieces
-            if name in _OF_ONE_ROW and "mn" in last.mean:  # an element costs what one of a matrix costs
+            if name in ROW_KERNELS and "mn" in last.mean:  # an element costs what one of a matrix costs
                 own = (Piece(mean={"n": last.mean["mn"]}, noise=Noise()),)
             models.append(model.model_copy(update={"kernel": name, "pieces": own}))
     return models

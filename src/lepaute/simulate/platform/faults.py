@@ -45,7 +45,7 @@ def described(error: ValidationError, content: object, text: str | None, origin:
     content : what was validated;  text : the YAML it was read from, None where there is none
     """
     if not isinstance(content, dict):
-        actual = "empty" if content is None else f"a {type(content).__name__}"
+        actual = {"NoneType": "empty", "str": "text"}.get(name := type(content).__name__, f"a {name}")
         return PlatformError(
             f"{origin}: is {actual}; a platform is a mapping, as 'lepaute platform show dahu --yaml' prints one"
         )

@@ -15,7 +15,7 @@ from typing import Any, cast
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import is_file, write_whole
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.values import MAX_NODES, Value
@@ -54,10 +54,9 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
     path, name = path_of(name_or_path, "the platform"), str(name_or_path)
     if isinstance(name_or_path, str) and os.sep not in name and not name.endswith((".yaml", ".yml")):
         shipped = SHIPPED_FOLDER / f"{ALIASES.get(name, name)}.yaml"
-        # Not Path.is_file(), which raises for a name that is too long.
-        if os.path.isfile(shipped):  # noqa: PTH113
+        if is_file(shipped):
             path = shipped
-        elif not os.path.isfile(name):  # noqa: PTH113
+        elif not is_file(name):
             from lepaute.simulate.platform.faults import unknown_name
 
             raise PlatformError(unknown_name(name, shipped_names()))
@@ -82,12 +81,12 @@ def dump_platform(platform: Platform, path: "str | Path") -> None:
     platform.to_yaml(path)
 
 
-def override(platform: Platform, settings: Mapping[str, str | float]) -> Platform:
+def override(platform: "Platform | str | Path", settings: Mapping[str, str | float]) -> Platform:
     """`platform` with other values of fields, and knobs turned.
 
     Parameters
     ----------
-    platform : the platform, which stays as it is
+    platform : as `load_platform` takes it; it stays as it is
     settings : values by field, {"network.flow_factor": "scale", "kernels[0].threads": 2}, and by knob,
         {"scale.bandwidth": 2} (docs/concepts/studies.md), which turn what the fields have made; texts are YAML
 
@@ -108,6 +107,7 @@ def override(platform: Platform, settings: Mapping[str, str | float]) -> Platfor
     """
     from lepaute.simulate.platform.components import KNOBS, with_components
 
+    platform = load_platform(platform)
     values = {field: read_yaml(setting_text(field, value), f"--set {field}") for field, value in settings.items()}
     knobs = {field: values.pop(field) for field in settings if field.startswith(KNOBS)}
     return with_components(with_values(platform, values) if values else platform, knobs)

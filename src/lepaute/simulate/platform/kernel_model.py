@@ -29,6 +29,19 @@ from lepaute.simulate.platform.values import (
 
 #: The dgemm that speeds of cores are compared by: an update of HPL, C (m x n) += A (m x k) B (k x n).
 UPDATE = (4096, 4096, 128)
+#: Kernels of HPL, and those that touch memory as they do: an element of a matrix row is a cache line.
+LIKENED = {
+    "dtrsm_left": "dtrsm",
+    "dger": "dgemv",
+    "dcopy": "dlaswp01T",
+    "dlocswp": "dlaswp01T",
+    "dlaswp00N": "dlaswp01T",
+    "dlaswp05T": "dlaswp04T",
+    "dlaswp06T": "dlaswp01T",
+    "dlaswp10N": "dlaswp01T",
+}
+#: Of these, the elements of a call are n, not m x n.
+ROW_KERNELS = frozenset({"dcopy", "dlocswp"})
 #: Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
 VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {
     f"dlaswp0{number}N": f"dlaswp0{number}T" for number in (1, 3, 4, 5, 6)

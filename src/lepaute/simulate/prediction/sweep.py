@@ -138,9 +138,11 @@ class Sweep:
 
     @property
     def scaling_points(self) -> "list[ScalingPoint]":
-        """Of one problem on several numbers of ranks; else empty."""
+        """Of one problem on several numbers of ranks, where nothing else is chosen; else empty."""
         several = len({prediction.application.ranks for prediction in self.predictions}) > 1
-        return scaling(self.predictions) if several and len(self.problems) == 1 else []
+        choices = [prediction.application.problem.choices for prediction in self.predictions]
+        varied = [name for name in choices[0] if len({chosen[name] for chosen in choices}) > 1]
+        return scaling(self.predictions) if several and len(self.problems) == 1 and len(varied) < 2 else []
 
     def repeat_references(self, tell: Callable[[str, float], None]) -> None:
         """Simulates what others are compared with once more, with other noise: the fastest of each problem, and what

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lepaute.kit.text import Alike, counted, one_for_all, quantity, significant
 from lepaute.simulate.conditions import layers_of
+from lepaute.simulate.platform.kernel_model import LIKENED, ROW_KERNELS, mean_s
 from lepaute.simulate.platform.plausibility import assumed_values, implausible
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 CLIPPED_SHARE = 0.1  # of a kernel's calls; above it, the kernel as a whole costs too little
 #: Kernels modelled by us and no part of the application: a platform without them lacks nothing.
 GLUE = frozenset({"pdfact_glue", "pdupdate_glue", "first_touch"})
-SMALL_SHARE = 0.005  # of a kernel's time; below it, an extrapolation is not worth a sentence
+SMALL_SHARE = 0.005  # of a kernel's time that is extrapolated, or of a run without a model; less is worth no sentence
 #: Beginnings of fields that segments of messages may overrule, and what to turn in their place.
 _OVERRULED = ("network.node_link.", "network.switch", "topology.")
 _KNOBS = {"bandwidth_Bps": "scale.bandwidth", "latency_s": "scale.latency"}
@@ -84,7 +85,8 @@ def warnings_of_run(
         warnings.append("the interval covers call noise only: the platform has neither a day nor a discrepancy layer")
     warnings += assumed_values(platform)  # where the width of the interval comes from
     warnings += [f"the platform has a value that no machine has: {sentence}" for sentence in implausible(platform)]
-    warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE}, platform)
+    free = {name for name, use in run.kernels.items() if _is_small(name, use, application, platform, run.time_s)}
+    warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE | free}, platform)
     if application.ranks > most_ranks_on_a_node:
         warnings += _link_warnings(platform)
     network = platform.network
@@ -95,6 +97,15 @@ def warnings_of_run(
             f"{platform.name} has no network.*.busy; `lepaute fit` adds it from a calibration's ring"
         )
     return warnings
+
+
+def _is_small(name: str, use: "KernelUse", application: "Application", platform: "Platform", run_s: float) -> bool:
+    """Whether calls without a model, of rows as long as a block, take less than SMALL_SHARE of the run if each is as
+    long as one of a kernel that touches memory as it does, and all of them, over all ranks, are one after the other."""
+    like, size = platform.kernel(LIKENED.get(name, "")), getattr(application, "nb", None)
+    if not use.unmodelled_calls or like is None or size is None or name not in ROW_KERNELS:
+        return False
+    return use.unmodelled_calls * mean_s(like, 1.0, size, 1.0) < SMALL_SHARE * run_s
 
 
 def kernel_warnings(kernels: "Mapping[str, KernelUse]", platform: "Platform") -> list[str]:

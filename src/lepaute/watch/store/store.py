@@ -100,7 +100,7 @@ class Store:
         Raises ArchiveError or InputError where one of the archives cannot be read.
         """
         ingested_s = time.time()
-        opened = [one if isinstance(one, Archive) else Archive.open(one) for one in archives]
+        opened = [Archive.open(one) for one in archives]
         first = {archive.id: archive for archive in reversed(opened)}
         known = self._known(self._backend.read, list(first))
         new = [

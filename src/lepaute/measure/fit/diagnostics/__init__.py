@@ -1,12 +1,12 @@
 """A diagnosis: every subject of a fit with its checks, the machine in the course of time, and the flags of all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from lepaute.measure.archive import Archive
+from lepaute.measure.archive import Archive, Archives
 from lepaute.measure.fit.diagnostics import checks, observed
 from lepaute.measure.fit.diagnostics import flag as flagging
 from lepaute.measure.fit.diagnostics.course import Machine, machine_of, series_of, slow_change, step
@@ -109,9 +109,7 @@ class Diagnosis:
 
 
 @one_blas_thread()
-def diagnose(
-    archives: "Archive | Iterable[Archive]", models: Models, *, alpha: float = flagging.ALPHA, alone: bool = True
-) -> Diagnosis:
+def diagnose(archives: Archives, models: Models, *, alpha: float = flagging.ALPHA, alone: bool = True) -> Diagnosis:
     """Judges models by the observations of archives: those they were fitted to, or others of the same nodes.
 
     models : FittedModels, or a platform

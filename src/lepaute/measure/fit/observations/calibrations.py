@@ -1,16 +1,14 @@
 """The archives that are fitted together: calibrations of the same nodes, cores, loads, and which runs count."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 
 from lepaute.errors import FitError
-from lepaute.kit.numbers import of_type
-from lepaute.measure.archive import Archive
+from lepaute.measure.archive import Archive, Archives, listed
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
 from lepaute.measure.observation_columns import ABSENT
 
@@ -28,16 +26,10 @@ ENOUGH_BLOCKS = 3
 DIGITS = 6
 
 
-def calibrations(archives: Archive | Iterable[Archive]) -> list[Archive]:
-    """The archives as a list. Raises FitError where one is no calibration or is given twice, or they or their
-    nodes are not alike."""
-    if isinstance(archives, str | Path):
-        raise FitError(f"{archives}: is the name of an archive; give lepaute.Archive.open({str(archives)!r})")
-    if not isinstance(archives, Archive):
-        of_type(archives, "archives", Iterable, "archives that lepaute.Archive.open() opened")
-    given = [archives] if isinstance(archives, Archive) else list(archives)
-    for archive in given:
-        of_type(archive, "an archive", Archive, "what lepaute.Archive.open() opened")
+def calibrations(archives: Archives) -> list[Archive]:
+    """One or several archives, or their files, as a list. Raises FitError where one is no calibration or is given
+    twice, or they or their nodes are not alike."""
+    given = [Archive.open(archive) for archive in listed(archives)]
     if not given:
         raise FitError("no archive to fit; give at least one")
     seen: dict[str, Archive] = {}

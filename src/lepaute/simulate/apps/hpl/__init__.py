@@ -9,7 +9,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.options import SHARE, option, option_field
 from lepaute.simulate.application import GFLOPS, About, Files
-from lepaute.simulate.apps.hpl.parameters import SEVERAL, Hpl, places
+from lepaute.simulate.apps.hpl.parameters import Hpl, places
 from lepaute.simulate.apps.hpl.work import HplBehaviour
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ class HplFiles(Files):
     """HPL.dat, and results in the form of HPL.out."""
 
     input_option: ClassVar[str] = "--dat"
-    several_in_file: ClassVar[str] = SEVERAL
 
     dat: Path | None = field(default=None, metadata=option("an HPL.dat: all its combinations, instead of the options"))
     memory_fraction: float | None = option_field(
@@ -63,8 +62,13 @@ class HplFiles(Files):
 
     def report(self, predictions: "Sequence[prediction.Prediction]") -> str | None:
         runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
-        dat = hpl_dat.HplDat.covering(runs) if self.dat is None else hpl_dat.read_hpl_dat(self.dat)
-        return hpl_out.report(dat, predictions)
+        if self.dat is not None:
+            return hpl_out.report(hpl_dat.read_hpl_dat(self.dat), predictions)
+        parts = hpl_dat.by_file(zip(runs, predictions, strict=True))
+        return "\n".join(
+            hpl_out.report(hpl_dat.HplDat.covering([run for run, _ in part]), [result for _, result in part])
+            for part in parts
+        )
 
     def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
         if self.output is None:
@@ -81,7 +85,7 @@ Hpl.about = About(  # whose parts make and read runs, so that they stand above t
     behaviour=HplBehaviour,
     rate=GFLOPS,
     files=HplFiles,
-    several=("n", "grid"),
+    several=tuple("grid" if name in ("p", "q") else name for name, _ in places()),
     fidelities=("auto", "full", "sampled"),
     names_mapping=True,
 )

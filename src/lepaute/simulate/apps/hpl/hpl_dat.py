@@ -8,7 +8,7 @@ HPCC's hpccinf.txt; what follows line 31 is not HPL's. Where HPL silently takes 
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import is_hpl_output
-from lepaute.kit.options import options_of
+from lepaute.kit.options import MAX_COMBINATIONS, options_of
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.parameters import MOST, Dat, Hpl, code_of, places
 
@@ -29,6 +29,7 @@ LIKE_A_NUMBER = re.compile(r"[+-]?\.?[0-9]")
 NUMBER_THEN_TEXT = re.compile(r"([+-]?[0-9]+)(?:[^\w.,].*)?")  # "1" and "1#", not "1e4", "1.5", "1,2" or "1k"
 
 Number = TypeVar("Number", int, float)
+Run = TypeVar("Run", bound=tuple[Any, ...])
 
 
 class DatLines:
@@ -149,7 +150,6 @@ def words_as_hpl_counts(line: str, count: int) -> list[str]:
 
 TO_STDOUT = 6  # HPL's device numbers: 6 standard output, 7 standard error, anything else its file
 MAX_BYTES = 1 << 20
-MAX_COMBINATIONS = 100_000  # each has at least one simulated run
 DEFAULT_THRESHOLD, DEFAULT_SWAP_THRESHOLD = 16.0, 64
 OUTPUT_LINE, DEVICE_LINE, THRESHOLD_LINE = 3, 4, 13  # the lines that hold no parameter of a run
 
@@ -180,7 +180,7 @@ class HplDat:
 
         Raises InputError where they differ in a parameter of which a file has one value, such as the row swap.
         """
-        of_runs = [hpl.parameters() for hpl in hpls]
+        of_runs = [_in_file(hpl) for hpl in hpls]
         values: dict[str, tuple[Any, ...]] = {}
         for name, dat in places():
             if dat.beside:
@@ -294,11 +294,21 @@ def _parsed(lines: DatLines) -> HplDat:
     return HplDat(values, threshold, output_file, device)
 
 
-def of_whole_file(hpl: Hpl) -> tuple[Any, ...]:
-    """The parameters of which an HPL.dat has one value: runs where they are the same can be of one file."""
-    parameters = hpl.parameters()
+def _in_file(hpl: Hpl) -> dict[str, Any]:
+    """The parameters, whose swapping threshold is the same for all runs that have no mix of swaps."""
+    return hpl.parameters() | ({} if hpl.swap == "mix" else {"swap_threshold": DEFAULT_SWAP_THRESHOLD})
+
+
+def by_file(runs: Iterable[Run]) -> list[list[Run]]:
+    """The runs, each an Hpl and what belongs to it, by the HPL.dat that has them: where parameters of which a file has
+    one value are the same."""
     several = {name for name, dat in places() if dat.several}
-    return tuple(parameters[name] for name, dat in places() if not dat.several and dat.beside not in several)
+    single = [name for name, dat in places() if not dat.several and dat.beside not in several]
+    files: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        parameters = _in_file(run[0])
+        files.setdefault(tuple(parameters[name] for name in single), []).append(run)
+    return list(files.values())
 
 
 def meaning_of(dat: Dat) -> str:

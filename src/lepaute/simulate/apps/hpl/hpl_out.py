@@ -17,7 +17,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import ALGORITHMS, FAILED, PARAMETER_LINE, PrintedResult, ResultLines
 from lepaute.kit.text import counted
-from lepaute.simulate.apps.hpl.hpl_dat import HplDat, of_whole_file
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat, by_file
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, SWAPS, Hpl, places
 from lepaute.simulate.prediction.warnings import caveats
 
@@ -75,11 +75,8 @@ def real_report(title: str, runs: "Sequence[tuple[Hpl, float, datetime]]") -> st
     Below each line is its start, as HPL from 2.1 on prints it, here in UTC: without it no watch takes the result.
     Runs that no one HPL.dat has are reported one file after the other, as HPL appends to its output.
     """
-    of_files: dict[tuple[object, ...], list[tuple[Hpl, float, datetime]]] = {}
-    for run in runs:
-        of_files.setdefault(of_whole_file(run[0]), []).append(run)
     reports = []
-    for of_file in of_files.values():
+    for of_file in by_file(runs):
         lines = [
             *("=" * WIDTH, title, "=" * WIDTH, ""),
             *parameter_lines(HplDat.covering([hpl for hpl, _, _ in of_file])),

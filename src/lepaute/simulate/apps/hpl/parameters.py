@@ -15,7 +15,7 @@ from lepaute.errors import InputError
 from lepaute.kit.hpl_output import flop_count
 from lepaute.kit.later import later
 from lepaute.kit.notebook import changed_fields
-from lepaute.kit.options import check_fields, flag_of, option, options_of, word_of
+from lepaute.kit.options import check_fields, option, options_of, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import Application, Problem
 
@@ -106,10 +106,6 @@ def switch(text: str) -> bool:
     return word_of(text, tuple(SWITCH.values()), "equil") == "yes"
 
 
-#: What to do where an option takes one value, and several were given.
-SEVERAL = "several go into an HPL.dat, of which --dat takes all combinations"
-
-
 @dataclass(frozen=True, slots=True)
 class Hpl(Application):
     """One run of HPL: a matrix of order n in blocks of nb on a grid of p x q processes, and its algorithms.
@@ -132,7 +128,9 @@ class Hpl(Application):
         parse=partial(whole_of, name="n"),
     )
     nb: int = whole("block size", 128, Dat(8, "NB", "block sizes", loop=2))
-    p: int = whole("process grid, rows x columns, as 8x8", 1, Dat(11, "P", "process grids", loop=0), name="grid")
+    p: int = whole(
+        "process grid, rows x columns, as 8x8", 1, Dat(11, "P", "process grids", loop=0), name="grid", metavar="PxQ"
+    )
     q: int = whole("columns of the process grid", 1, Dat(12, "Q", beside="p"), name="grid")
     depth: int = whole(
         "look-ahead: panels factorised ahead", 1, Dat(25, "DEPTH", "look-ahead depths", loop=3), 0, maximum=MAX_DEPTH
@@ -276,11 +274,6 @@ def places() -> list[tuple[str, Dat]]:
     """Field and place of each parameter that HPL.dat has, in the order of the file."""
     known = [(each.name, each.metadata.get(DAT)) for each in fields(Hpl)]
     return sorted(((name, dat) for name, dat in known if dat is not None), key=lambda place: place[1].line)
-
-
-def in_hpl_dat(option_name: str) -> bool:
-    """Whether an option, such as --nb, is a list in HPL.dat."""
-    return option_name in {flag_of(Hpl, name) for name, dat in places() if dat.several}
 
 
 def check_sayable(hpl: Hpl, *handled: str) -> None:
