@@ -2,6 +2,7 @@
 
 #: Of commands, by their words.
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "predict": ("lepaute predict hpl -p dahu --n 20k --nb 128 --grid 8x8",),
     "predict hpl": (
         "lepaute predict hpl -p dahu --n 20k --nb 128 --grid 8x8",
         "lepaute predict hpl -p dahu --n 20k --grid 1x1,1x2,2x2,4x4 --plot scaling.png",
@@ -82,6 +83,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute watch ingest values.csv --format csv --mapping mapping.yaml --store STORE",
     ),
     "watch test": (
+        "lepaute watch test rates.csv",
         "lepaute watch test --store STORE",
         "lepaute watch test --store STORE --node 'dahu-[13-16]' --since 2020-11-01 --factor dgemm_rate_flops",
     ),
