@@ -35,11 +35,13 @@ WARM = (
 #: The folder's name in a page, for people whose folder is another.
 HOME = "/home/jane"
 
-#: How long something will take, or how far it is: printed where it takes long, which depends on the processors.
+#: How long something will take, how far it is, and that it was disturbed: what depends on the processors and on what
+#: else they do, each with the lines in which it goes on.
 ANNOUNCED = re.compile(
-    r"^lepaute: (?:this will take about |[\d,]+ simulations(?: \([^)]*\))?, about "
+    r"^(?:lepaute: (?:this will take about |[\d,]+ simulations(?: \([^)]*\))?, about "
     r"|.*its duration is not known in advance"
-    r"|.* is written; fitting the models$|simulated .* in |.*, \d+ %(?:, about .* left)?$).*\n(?:  \S.*\n)*",
+    r"|.* is written; fitting the models$|simulated .* in |.*, \d+ %(?:, about .* left)?$)"
+    r"|simulated [\d.]+ \w+ in |warning: the run was disturbed on this machine).*\n(?:  \S.*\n)*",
     re.MULTILINE,
 )
 #: Of Linux's prctl: the signal when the process that started this one has ended.
