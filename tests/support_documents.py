@@ -79,6 +79,10 @@ class Page:
     def name(self) -> str:
         return self.path.relative_to(ROOT).as_posix() if self.path.is_relative_to(ROOT) else self.path.name
 
+    @property
+    def copies_examples(self) -> bool:
+        return any("lepaute examples " in step.code for block in self.blocks for step in block.steps)
+
 
 @dataclass(frozen=True, slots=True)
 class _Fenced:

@@ -62,13 +62,14 @@ sys.exit(status[0] if status else 137)
 class Session:
     """What a page runs in. Ends its processes when it is closed; a context manager."""
 
-    def __init__(self, folder: Path) -> None:
-        """folder: empty; the page's own is `page` in it."""
+    def __init__(self, folder: Path, *, examples: bool = True) -> None:
+        """folder: empty; the page's own is `page` in it. examples: whether the examples are there already."""
         self._scratch = folder / "session"
         self.folder = folder / "page"
         for path in (self._scratch / "bin", self.folder):
             path.mkdir(parents=True)
-        (self.folder / "examples").symlink_to(ROOT / "examples")
+        if examples:
+            (self.folder / "examples").symlink_to(ROOT / "examples")
         self._environment = _environment(self._scratch / "bin")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._groups: list[int] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lepaute.cli import COMMANDS, HELP, OF_OWN_PROGRAMS, QUESTIONS, WAYS
+from lepaute.cli import COMMANDS, HELP, SHOW_WAYS, QUESTIONS, WAYS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.main import main
@@ -53,7 +53,7 @@ def test_every_command_that_does_something_has_an_example() -> None:
     assert {words for words, command in ALL if not getattr(command, "commands", None)} <= EXAMPLES.keys()
 
 
-@pytest.mark.parametrize("words", ["", *OF_OWN_PROGRAMS])
+@pytest.mark.parametrize("words", ["", *SHOW_WAYS])
 def test_help_says_which_way_to_go_with_a_program_of_ones_own(words, output_of):
     shown = output_of(*words.split(), "--help")
     assert all(line in shown for line in WAYS.split("\n"))

@@ -2,7 +2,6 @@
 
 #: Of commands, by their words.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "predict": ("lepaute predict hpl -p dahu --n 20k --nb 128 --grid 8x8",),
     "predict hpl": (
         "lepaute predict hpl -p dahu --n 20k --nb 128 --grid 8x8",
         "lepaute predict hpl -p dahu --n 20k --grid 1x1,1x2,2x2,4x4 --plot scaling.png",
@@ -16,7 +15,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute predict trace run.parquet -p dahu --recorded-on mine.yaml",
         "lepaute predict trace run.parquet -p dahu --own-code 0.8..1.0 --mapping random",
     ),
-    "emulate": ("lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",),
     "emulate program": (
         "lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",
         "lepaute emulate -p dahu -np 1,2,4,8 --source FOLDER --plot scaling.png -- PROGRAM ARGS",

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from lepaute.cli import OF_OWN_PROGRAMS, WAYS
+from lepaute.cli import SHOW_WAYS, WAYS
 from lepaute.cli.examples import EXAMPLES
 from lepaute.errors import InputError, LepauteError
 
@@ -169,7 +169,7 @@ class _Help:
             with formatter.indentation():
                 # \b keeps the lines of a paragraph as they are.
                 formatter.write_text("\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
-        if words in OF_OWN_PROGRAMS:
+        if words in SHOW_WAYS:
             formatter.write_paragraph()
             formatter.write_text(f"\b\n{WAYS}")
 

@@ -142,6 +142,8 @@ def ingest(
     All files are added or, if one cannot be read, none; what the store has already stays as it is. Next:
     lepaute watch test.
     """
+    from lepaute.watch.foreign.units import ISO, date_at
+
     check_text(cluster, "--cluster")
     check_text(node, "--node")
     done = ingested(
@@ -151,7 +153,7 @@ def ingest(
         format=file_format,
         node=node,
         mapping=mapping,
-        date_s=None if date is None else _seconds_of(date),
+        date_s=None if date is None else date_at(ISO, date, "--date"),
         file_date=file_date,
     )
     if as_json:
@@ -165,15 +167,6 @@ def ingest(
     facts = [*(("read as", f"{each}; other columns: --mapping") for each in done.read_as)]
     facts += [("left out", each) for each in done.omitted]
     print(answer_text(text, facts, (), terminal_columns()))
-
-
-def _seconds_of(date: str) -> float:
-    from lepaute.watch.foreign.units import ISO, date_reader
-
-    try:
-        return date_reader(ISO)(date)
-    except InputError as problem:
-        raise InputError(f"--date: {problem}") from None
 
 
 def ingested(where: str, files: list[Path], **options: Any) -> "Ingested":

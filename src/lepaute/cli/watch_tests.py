@@ -153,8 +153,8 @@ def run_tests(
         print(json_text(fields | ({"read_as": read_as} if files else {})))
     else:
         print(watch_answer.tested_text(summary, settings.level, terminal_columns(), details=options.details))
-        for each in read_as:
-            say(f"  read    {each}; other columns: --mapping of watch ingest", 10)
+        for table in read_as:
+            say(f"  read    {table}; other columns: --mapping of watch ingest", 10)
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
     return 1 if options.strict and strong else summaries.EXIT_STATUS[summary.verdict]
 
