@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lepaute.cli import COMMANDS, HELP, SHOW_WAYS, QUESTIONS, WAYS
+from lepaute.cli import COMMANDS, HELP, QUESTIONS, SHOW_WAYS, WAYS
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.main import main
