@@ -56,22 +56,6 @@ def test_a_machine_that_drifts_is_said_to(later, words):
     assert text.startswith("the mean of HPL is known to ± 5.0 % after 8 blocks;")
 
 
-def test_a_calibration_ends_after_the_fewest_blocks_where_predictions_are_precise(small, place, assess_by):
-    seen: list[set[int]] = []
-
-    def assess(archive: Archive) -> Reached:
-        seen.append(set(archive.table("observations/kernels.parquet")["block"]))
-        return reached(0.04)
-
-    assess_by(assess)
-    archive = Archive.open(calibrate(place, goal=Goal(0.05)))
-    assert blocks_of(archive) == list(range(FEWEST))
-    assert archive.metadata["blocks"] == FEWEST
-    assert seen == [set(range(FEWEST))]
-    assert [(entry["blocks"], entry["half_width"]) for entry in archive.json("precision.json")] == [(FEWEST, 0.04)]
-    assert names_in(place) == ["c.zip"]
-
-
 def test_what_is_left_of_the_budget_goes_into_blocks_of_steps_on_all_cores(small, place, assess_by):
     assess_by(lambda _archive: reached(0.5))
     archive = Archive.open(calibrate(place, goal=Goal(0.05, budget_s=400.0)))
@@ -98,10 +82,21 @@ def test_an_interrupted_calibration_goes_on_to_a_better_precision(small, place, 
     assert len(blocks_of(archive)) == archive.metadata["blocks"] >= FEWEST + 1
 
 
-def test_a_complete_calibration_gets_further_blocks_beside_those_it_has(small, place, assess_by):
-    assess_by(lambda _archive: reached(0.04))
+def test_a_precise_calibration_ends_after_the_fewest_blocks_and_gets_further_ones_beside_them(small, place, assess_by):
+    seen: list[set[int]] = []
+
+    def assess(archive: Archive) -> Reached:
+        seen.append(set(archive.table("observations/kernels.parquet")["block"]))
+        return reached(0.04)
+
+    assess_by(assess)
     calibrate(place, goal=Goal(0.05))
+    assert names_in(place) == ["c.zip"]
     first = Archive.open(shutil.copy(place, place.parent.parent / "first.zip"))
+    assert blocks_of(first) == list(range(FEWEST))
+    assert first.metadata["blocks"] == FEWEST
+    assert seen == [set(range(FEWEST))]
+    assert [(entry["blocks"], entry["half_width"]) for entry in first.json("precision.json")] == [(FEWEST, 0.04)]
     widths = iter([0.04, 0.02])
     assess_by(lambda _archive: reached(next(widths)))
     archive = Archive.open(calibrate(place, goal=Goal(0.03, budget_s=900.0), resume=True))

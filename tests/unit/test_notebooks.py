@@ -1,10 +1,12 @@
-"""Each notebook of the examples runs from its first cell to its last."""
+"""Each notebook of the examples runs, and `lepaute examples` copies each topic whole."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 from support_limits import HANG_S
+
+from lepaute.cli.example_files import TOPICS, example_folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.rglob("*.ipynb"))
@@ -50,3 +52,30 @@ def test_pictures_and_tables_are_shown_below_the_cell_that_makes_them_once() -> 
     assert "<table" in table[0]["data"]["text/html"]
     told = "".join(output.get("text", "") for output in warned)
     assert "PredictionWarning: dlocswp is not modelled by the platform" in told
+
+
+def test_every_folder_of_the_examples_is_listed(output_of) -> None:
+    assert TOPICS.keys() == {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
+    assert all(topic in output_of("examples") for topic in TOPICS)
+
+
+def test_the_package_brings_the_examples_of_the_sources() -> None:
+    for path in EXAMPLES.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert (example_folder() / path.relative_to(EXAMPLES)).read_bytes() == path.read_bytes()
+
+
+def test_a_topic_is_copied_whole_and_again_only_with_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output_of, refusal_of
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    output_of("examples", "studies", "watch")
+    copied = tmp_path / "examples" / "watch" / "fleet.csv"
+    assert copied.read_bytes() == (EXAMPLES / "watch" / "fleet.csv").read_bytes()
+    copied.write_text("mine")
+    refusal_of("examples", "all")
+    assert copied.read_text() == "mine"
+    assert not (tmp_path / "examples" / "stencil").exists()
+    output_of("examples", "all", "--force")
+    assert copied.read_bytes() == (EXAMPLES / "watch" / "fleet.csv").read_bytes()
+    assert (tmp_path / "examples" / "stencil" / "stencil.c").is_file()

@@ -118,12 +118,7 @@ def run_tests(
     tested: TestOptions,
     options: ReportOptions,
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FILE...",
-            help="added first, as by watch ingest; without a store, tested by themselves and not kept",
-            show_default=False,
-        ),
+        list[Path] | None, typer.Argument(metavar="FILE...", help="added first; without a store tested, and not kept")
     ] = None,
     store: Place = None,
 ) -> int:
