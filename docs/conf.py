@@ -43,6 +43,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"Lepaute {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = "_static/search.js"
 html_copy_source = False
 html_show_search_summary = False  # pages opened as files may not read each other
 html_show_sourcelink = False
@@ -55,13 +56,10 @@ html_theme_options = {
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
-    "show_prev_next": True,
-    "show_nav_level": 1,
     "navigation_depth": 3,
     "collapse_navigation": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
-    "footer_center": [],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

@@ -45,7 +45,7 @@ def run_page(path: Path, wanted: str, check: bool) -> int:
         return 0
     outputs: dict[Step, list[str]] = {}
     differences = 0
-    with tempfile.TemporaryDirectory() as place, Session(Path(place)) as session:
+    with tempfile.TemporaryDirectory() as place, Session(Path(place), examples=not page.copies_examples) as session:
         began_s = before_s = time.monotonic()
         for block, step, printed, status in run_blocks(parts(page)[runnable[-1]], session):
             now_s = time.monotonic()

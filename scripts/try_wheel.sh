@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A wheel in an empty Debian without compiler and MPI, with nothing but what the core of the package needs: predict,
-# platform, segment and archive work; a command whose extra is missing names it; sizes. Needs root and debootstrap.
+# A wheel in an empty Debian without compiler and MPI: what works with the core of the package, what names a missing extra,
+# its size; with all extras the commands of README.md that are not marked there as not run. Needs root and debootstrap.
 #   scripts/try_wheel.sh WHEEL [SUITE]      SUITE: of Debian, bookworm unless given; its Python must be the wheel's
 # Nothing is loaded from inside: the packages that the wheel asks for are downloaded here first.
 set -euo pipefail
@@ -10,7 +10,7 @@ wheel=${1:?usage: scripts/try_wheel.sh WHEEL [SUITE]}
 suite=${2:-bookworm}
 root=$(mktemp -d)
 trap 'umount -q "$root/proc" || true; rm -rf "$root"' EXIT
-inside() { chroot "$root" env -i HOME=/srv LANG=C.UTF-8 COLUMNS=100 PATH=/v/bin:/usr/bin:/bin sh -c "cd /srv && $1"; }
+inside() { chroot "$root" env -i HOME=/srv LANG=C.UTF-8 COLUMNS=80 PATH=/v/bin:/usr/bin:/bin sh -c "cd /srv && $1"; }
 fail() { echo "try_wheel.sh: $*" >&2; exit 1; }
 
 debootstrap --variant=minbase --include=python3,python3-venv "$suite" "$root" >"$root.log" 2>&1 ||
@@ -22,23 +22,20 @@ mount -t proc proc "$root/proc"
 mkdir "$root/wheels"
 cp "$wheel" "$root/wheels"
 version=$(inside "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
-.venv/bin/python -m pip download --quiet --python-version "$version" --only-binary :all: --dest "$root/wheels" "$wheel"
+.venv/bin/python -m pip download --quiet --python-version "$version" --only-binary :all: --dest "$root/wheels" "$wheel[all]"
 cp tests/data/duration_tables/osu_latency.txt "$root/srv"
 inside 'python3 -m venv /v'
 before=$(du -sm "$root/v" | cut -f 1)
 inside 'pip install --quiet --no-index --find-links /wheels lepaute'
-echo "Python $version; installed: $(($(du -sm "$root/v" | cut -f 1) - before)) MB (with bytecode), wheels $(du -sm "$root/wheels" | cut -f 1) MB"
+echo "Python $version; installed: $(($(du -sm "$root/v" | cut -f 1) - before)) MB (with bytecode)"
 inside 'du -sm /v/lib/python3*/site-packages/* | sort -rn | head -n 6'
 
-works() { echo "\$ lepaute $1"; inside "lepaute $1" >"$root/out" 2>&1 || { cat "$root/out"; fail "lepaute $1 failed"; }; tail -n "${2:-2}" "$root/out"; }
+works() { echo "\$ lepaute $1"; inside "lepaute $1" </dev/null >"$root/out" 2>&1 || { cat "$root/out"; fail "lepaute $1 failed"; }; tail -n "${2:-2}" "$root/out"; }
 works '--version'
 works 'predict hpl -p dahu --n 20k --nb 128 --grid 8x8' 4
 works 'predict stencil -p dahu --grid 8x8x4 --cells 1024x1024x512 --cell-time 2e-9'
-works 'platform list'
-works 'platform new --nodes 16 --cores 2x24 --dgemm 45G --link 100Gb --memory 192G -o mine.yaml'
-works 'predict hpl -p mine.yaml --n 20k --nb 128 --grid 8x8'
+works 'platform new --nodes 16 --cores 2x24 --dgemm 45G --link 100Gb --memory 192G -o first.yaml'
 works 'segment osu_latency.txt'
-works 'archive --help'
 
 # Each extra of the package: the line that is printed where it is missing, and nothing else.
 misses() {
@@ -69,4 +66,7 @@ except LepauteError as problem:
 told postgresql 'import lepaute.watch.store.postgresql as module; module.PostgresqlBackend("postgresql://nowhere/store", create=False)'
 told otf2 'import lepaute.simulate.trace.viewers as module; module._package()'
 told mcmc 'import lepaute.measure.fit.population.posterior as module; module._libraries()'
+inside 'pip install --quiet --no-index --find-links /wheels "lepaute[all]"'
+awk '/<!-- not run/ { skip = 1 } /^```$/ { skip = 0 } /^\$ lepaute/ && !skip { print substr($0, 11) }' README.md |
+  while IFS= read -r line; do works "$line"; done
 echo "try_wheel.sh: all as expected"

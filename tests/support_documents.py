@@ -79,6 +79,10 @@ class Page:
     def name(self) -> str:
         return self.path.relative_to(ROOT).as_posix() if self.path.is_relative_to(ROOT) else self.path.name
 
+    @property
+    def copies_examples(self) -> bool:
+        return any("lepaute examples " in step.code for block in self.blocks for step in block.steps)
+
 
 @dataclass(frozen=True, slots=True)
 class _Fenced:
@@ -301,15 +305,10 @@ def _without_blank_end(lines: list[str]) -> list[str]:
     return lines
 
 
-#: Begins a warning that depends on what else runs on this machine.
-DISTURBED = "warning: the run was disturbed on this machine"
-
-
 def unlike(block: Block, step: Step, printed: list[str], status: int) -> str | None:
     """What is wrong with a step that printed these lines; None where it is as the page says."""
     if block.output_differs and printed and not status:
         return None
-    printed = [line for line in printed if not line.startswith(DISTURBED)]
     unseen = block.kind == "python" and not step.first  # no block shows what it prints
     place = "" if unseen or matched(step.shown, printed, block.numbers_differ) is not None else "prints"
     # An error is part of the page where its message is shown in full, or its status is asked for.

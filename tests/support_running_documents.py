@@ -25,7 +25,8 @@ from pathlib import Path
 from support_documents import ROOT, Block, Page, Step
 from support_limits import HANG_S
 
-COLUMNS = 100
+#: Of the terminal that the output of a step is taken for.
+COLUMNS = 80
 #: Imported by the server: what most commands import.
 WARM = (
     "lepaute.cli.main typer numpy pandas scipy.stats yaml pydantic pyarrow.parquet matplotlib.figure"
@@ -34,11 +35,14 @@ WARM = (
 #: The folder's name in a page, for people whose folder is another.
 HOME = "/home/jane"
 
-#: How long something will take, or how far it is: printed where it takes long, which depends on the processors.
+#: How long something will take, how far it is, and that it was disturbed: what depends on the processors and on what
+#: else they do, each with the lines in which it goes on.
 ANNOUNCED = re.compile(
-    r"lepaute: (?:this will take about |[\d,]+ simulations(?: \([^)]*\))?, about "
+    r"^(?:lepaute: (?:this will take about |[\d,]+ simulations(?: \([^)]*\))?, about "
     r"|.*its duration is not known in advance"
     r"|.* is written; fitting the models$|simulated .* in |.*, \d+ %(?:, about .* left)?$)"
+    r"|simulated [\d.]+ \w+ in |warning: the run was disturbed on this machine).*\n(?:  \S.*\n)*",
+    re.MULTILINE,
 )
 #: Of Linux's prctl: the signal when the process that started this one has ended.
 PR_SET_PDEATHSIG = 1
@@ -58,13 +62,14 @@ sys.exit(status[0] if status else 137)
 class Session:
     """What a page runs in. Ends its processes when it is closed; a context manager."""
 
-    def __init__(self, folder: Path) -> None:
-        """folder: empty; the page's own is `page` in it."""
+    def __init__(self, folder: Path, *, examples: bool = True) -> None:
+        """folder: empty; the page's own is `page` in it. examples: whether the examples are there already."""
         self._scratch = folder / "session"
         self.folder = folder / "page"
         for path in (self._scratch / "bin", self.folder):
             path.mkdir(parents=True)
-        (self.folder / "examples").symlink_to(ROOT / "examples")
+        if examples:
+            (self.folder / "examples").symlink_to(ROOT / "examples")
         self._environment = _environment(self._scratch / "bin")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._groups: list[int] = []
@@ -97,8 +102,9 @@ class Session:
         source, output = (self._scratch / f"{self._steps}.{name}" for name in ("source", "output"))
         source.write_text(step.code + "\n", encoding="utf-8")
         status = self._ask(block.kind, source, output, step.code)
-        printed = output.read_text(encoding="utf-8", errors="replace").replace(str(self.folder), HOME)
-        return [line for line in printed.splitlines() if not ANNOUNCED.match(line)], status
+        printed = output.read_bytes().decode(errors="replace").replace(str(self.folder), HOME)
+        printed = re.sub(r".*\r\x1b\[K", "", printed)  # lines that a terminal shows no longer
+        return ANNOUNCED.sub("", printed).splitlines(), status
 
     def _ask(self, kind: str, source: Path, output: Path, code: str) -> int:
         if kind == "console":
@@ -188,6 +194,7 @@ def _environment(programs: Path) -> dict[str, str]:
         "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH", "")])),
         "COLUMNS": str(COLUMNS),
+        "NO_COLOR": "1",
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
         "MPLBACKEND": "agg",
@@ -279,8 +286,15 @@ def run() -> None:
     if program == "interpret":
         interpret()
     else:
+        from rich.progress import Progress
+
         from lepaute.cli.main import main
 
+        del sys.modules["__main__"].__file__  # which processes of a study would load
+        Progress.start = Progress.refresh = Progress.stop = lambda *_: None  # type: ignore[method-assign]
+        for stream in (sys.stdout, sys.stderr):
+            if re.search(r"/session/\d+\.output$", str(Path(f"/proc/self/fd/{stream.fileno()}").readlink())):
+                stream.isatty = lambda: True  # type: ignore[method-assign]
         sys.exit(main())
 
 

@@ -4,6 +4,7 @@ from markdown_text import Pages, table
 
 from lepaute.cli import entry
 from lepaute.simulate.apps import APPLICATIONS
+from lepaute.watch.report.summary import EXIT_STATUS, UNKNOWN, UNLIKE
 
 #: A check that was asked for did not pass, or the user's own program failed.
 FAILED = 1
@@ -11,8 +12,9 @@ FAILED = 1
 MEANINGS = {
     entry.DONE: "Done.",
     FAILED: "A check did not pass, or a program or an experiment of yours failed. The answer is printed all the same.",
-    entry.BAD_INPUT: "Bad input, or something missing here: one line says where, what was found, and what to do.",
+    entry.BAD_INPUT: "No answer: bad input, something missing here, or no data to judge by. One line says what to do.",
     entry.UNDECIDED: "What was measured does not tell: whether a limit that was set holds, whether a machine changed.",
+    EXIT_STATUS[UNLIKE]: "A machine is unlike its peers, and whether it has changed is not known (`lepaute watch`).",
     entry.LIBRARY_FAILED: "An MPI library gives wrong results, or an operation of it is missing or ended early.",
     entry.DEFECT: "A defect of Lepaute. The line names the file that has the traceback; please report it.",
     entry.OUT_OF_MEMORY: "Not enough memory, or address space (`ulimit -v`): make the task smaller.",
@@ -24,9 +26,9 @@ _TOLERANCE = (
     (entry.UNDECIDED, "with `--tolerance`, every run of a case was disturbed"),
 )
 _WATCH = (
-    (entry.BAD_INPUT, "otherwise, where nothing is known"),
-    (entry.UNDECIDED, "a change for the worse is not confirmed yet"),
-    (4, "a machine is unlike its peers"),
+    (EXIT_STATUS[UNLIKE], "otherwise, where a machine is unlike its peers"),
+    (entry.UNDECIDED, "otherwise, where a change for the worse is not confirmed yet"),
+    (EXIT_STATUS[UNKNOWN], "otherwise, where nothing is known"),
 )
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {

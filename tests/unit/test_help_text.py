@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support_limits import ran
 
-from lepaute.cli import COMMANDS, HELP, QUESTIONS, commands
+from lepaute.cli import COMMANDS, HELP, QUESTIONS, SHOW_WAYS, WAYS, commands
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.main import main
@@ -55,6 +55,13 @@ def test_an_example_of_the_help_is_a_command_line_that_parses(line: str) -> None
 def test_every_command_that_does_something_has_an_example() -> None:
     assert EXAMPLES.keys() <= {words for words, _ in ALL}
     assert {words for words, command in ALL if not getattr(command, "commands", None)} <= EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("words", ["", *SHOW_WAYS])
+def test_help_says_which_way_to_go_with_a_program_of_ones_own(words, output_of):
+    shown = output_of(*words.split(), "--help")
+    assert all(line in shown for line in WAYS.split("\n"))
+    assert (Path(__file__).parents[2] / "docs/howto/which_way.md").is_file()
 
 
 def headings(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:

@@ -32,7 +32,11 @@ def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "notebook",
+    [pytest.param(path, marks=[pytest.mark.nodes] * (path.stem == "own_experiment")) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_runs_and_is_kept_without_output(notebook: Path, tmp_path: Path) -> None:
     import nbformat
     from nbclient import NotebookClient

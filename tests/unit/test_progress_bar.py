@@ -83,7 +83,9 @@ def test_a_program_prints_below_the_line_of_its_progress(monkeypatch: pytest.Mon
         end_line()
         end_line()
     assert stream.getvalue() == (
-        "lepaute: emulating 1 run; its duration is not known in advance, 60 min at most\n"
+        "lepaute: emulating 1 run; its duration is not known in advance: as long as all\n"
+        "  ranks compute, on one core, 60 min at most; a recorded run is replayed in\n"
+        "  seconds (lepaute record, predict trace)\n"
         "\r\033[Ksimulated 9.21 ms in 5 s \n"
     )
 

@@ -12,6 +12,7 @@ import pytest
 import lepaute
 from lepaute.cli import COMMANDS, QUESTIONS, entry
 from lepaute.cli.commands import built
+from lepaute.watch.report.summary import EXIT_STATUS
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
@@ -21,7 +22,7 @@ from python_pages import GROUPS as NAMES  # noqa: E402
 from python_pages import PLAIN, packages, public  # noqa: E402
 from reference_pages import all_pages  # noqa: E402
 from schema_pages import FORMATS  # noqa: E402
-from status_page import OF_COMMANDS  # noqa: E402
+from status_page import MEANINGS, OF_COMMANDS  # noqa: E402
 
 #: Variables by which parts of Lepaute talk to each other, or which only tests set.
 INTERNAL = {
@@ -123,8 +124,10 @@ def ends(module: Path) -> Iterator[str]:
 
 def test_every_exit_status_is_explained(pages: dict[str, str]) -> None:
     page = pages["exit_statuses.md"]
-    known = (entry.DONE, entry.BAD_INPUT, entry.DEFECT, entry.OUT_OF_MEMORY, entry.INTERRUPTED, entry.PIPE_CLOSED)
-    assert all(f"\n| {status} |" in page for status in known)
+    of_entry = {status for name, status in vars(entry).items() if re.fullmatch("[A-Z][A-Z_]*", name)}
+    known = {status for status in of_entry if type(status) is int} | set(EXIT_STATUS.values())
+    assert set(MEANINGS) == known | {status for cases in OF_COMMANDS.values() for status, _ in cases}
+    assert all(page.count(f"\n| {status} |") == 1 for status in MEANINGS)  # with one meaning
     modules = {
         path.name: set(ends(path))
         for path in (ROOT / "src/lepaute/cli").glob("*.py")

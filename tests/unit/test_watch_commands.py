@@ -71,6 +71,18 @@ def test_a_file_is_ingested_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert text == "nothing new from 1 file\n  left out 4110 values known before\n"
 
 
+def test_a_table_of_dates_nodes_and_rates_is_tested_in_one_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("LEPAUTE_STORE", raising=False)
+    status, text = answer(capsys, "test", FLEET)
+    assert status == 1
+    assert text.startswith("1 open regression: node7 cpu 0, 1: ")
+    assert "node: node; date: start; cpu: cpu; job: job; rate_flops: gflops in gflops;" in text
+    assert [*tmp_path.iterdir()] == []  # where no store is named, none is left
+    found(capsys, "test", FLEET, "--store", tmp_path / "store")
+    assert found(capsys, "ingest", FLEET, "--store", tmp_path / "store")["values"] == 0  # they are in it
+
+
 def test_a_file_that_cannot_be_read_makes_no_store_and_changes_none(ingested, tmp_path, capsys):
     (tmp_path / "wrong.csv").write_text("start,node\n2026-01-01,node1\n")
     words = ("ingest", FLEET, tmp_path / "wrong.csv", "--mapping", MAPPING, "--store")

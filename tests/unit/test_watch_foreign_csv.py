@@ -285,6 +285,7 @@ def test_units_become_those_of_the_si(text: str, suffix: str, scale: float) -> N
     [
         ("date,node,rate", "2026-01-02,n1,3.5", "node: node; date: date; rate_per_s: rate in 1/s", 3.5),
         ("Host;Start;GFlop/s", "n1;2026-01-02;3,5", "node: Host; date: Start; rate_flops: GFlop/s in GFlop/s", 3.5e9),
+        ("node,date,gflops", "n1,2026-01-02,3.5", "node: node; date: date; rate_flops: gflops in gflops", 3.5e9),
         ("node,day,copy [MB/s]", "n1,1767312000,2", "node: node; date: day; copy_B_per_s: copy [MB/s] in MB/s", 2e6),
         ("node,date,power_W,note", "n1,2026-01-02,90,fine", "node: node; date: date; power_W: power_W in W", 90.0),
         ("node,time", "n1,0.25", "node: node; time_s: time in s", 0.25),

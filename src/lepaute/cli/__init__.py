@@ -59,11 +59,18 @@ QUESTIONS = (
     ("Is my HPL.out good?", "lepaute verify hpl -p dahu --results HPL.out"),
     ("What should I tune, or buy?", "lepaute study ready nb-and-grid -p dahu"),
     ("How fast is this machine?", "lepaute calibrate -o platform.yaml"),
-    ("Is this node slow?", "lepaute watch health NODE --store STORE"),
+    ("Is this node slow?", "lepaute watch test rates.csv"),
     ("Which MPI library is faster?", "lepaute compare openmpi mpich"),
     ("Where do message times jump?", "lepaute segment osu_latency.txt"),
     ("Where does the time go?", "lepaute record -o run.parquet -- mpirun PROGRAM"),
 )
+
+#: For the commands that are one of the ways, and `lepaute --help`.
+WAYS = """Your own program, which way? (docs/howto/which_way.md)
+  it has run at that size   record it, then predict trace: seconds
+  results, unchanged code   emulate: as long as all ranks compute, on one core
+  small runs, no code yet   predict FILE.py:CLASS: half an hour of writing, seconds"""
+SHOW_WAYS = ("predict", "emulate", "emulate program", "record")
 
 #: What asks for the help of any command.
 HELP = ("-h", "--help")

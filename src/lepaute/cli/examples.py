@@ -23,7 +23,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute predict trace run.parquet -p dahu --recorded-on mine.yaml",
         "lepaute predict trace run.parquet -p dahu --own-code 0.8..1.0 --mapping random",
     ),
-    "emulate": ("lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",),
     "emulate program": (
         "lepaute emulate -p dahu -np 64 --source FOLDER --fold 1M -- PROGRAM ARGS",
         "lepaute emulate -p dahu -np 1,2,4,8 --source FOLDER --plot scaling.png -- PROGRAM ARGS",
@@ -83,6 +82,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute watch ingest values.csv --format csv --mapping mapping.yaml --store STORE",
     ),
     "watch test": (
+        "lepaute watch test rates.csv",
         "lepaute watch test --store STORE",
         "lepaute watch test --store STORE --node 'dahu-[13-16]' --since 2020-11-01 --factor dgemm_rate_flops",
     ),

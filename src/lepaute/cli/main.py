@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from lepaute.cli import COMMANDS, HELP, QUESTIONS
+from lepaute.cli import COMMANDS, HELP, QUESTIONS, WAYS
 from lepaute.cli.entry import BAD_INPUT, DONE, complain, guarded
 
 
@@ -142,7 +142,8 @@ def usage(stream: TextIO | None = None) -> str:
     return (
         "usage: lepaute COMMAND [ARGUMENTS]   (see lepaute COMMAND --help)\n\n"
         f"{folded('Measures a machine, fits models, and predicts how long an application will run on it.', width)}\n\n"
-        f"{rows(QUESTIONS)}\n\ncommands:\n{rows(commands)}\n\noptions:\n{rows(options)}"
+        f"{rows(QUESTIONS)}\n\ncommands:\n{rows(commands)}\n\noptions:\n{rows(options)}\n\n"
+        + "\n".join(folded(line, width, 28) for line in WAYS.split("\n"))
     )
 
 

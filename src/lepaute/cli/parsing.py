@@ -17,6 +17,7 @@ from typing import Any, get_args, get_origin
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from lepaute.cli import SHOW_WAYS, WAYS
 from lepaute.cli.examples import EXAMPLES
 from lepaute.errors import InputError, LepauteError
 
@@ -161,12 +162,16 @@ class _Help:
         return " ".join((self.help or "").strip().split("\n\n")[0].split()).split(". ")[0].rstrip(".")
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The examples of the command."""
-        if lines := EXAMPLES.get(ctx.command_path.removeprefix("lepaute ")):
+        """The examples of the command, and which way to go with a program of one's own."""
+        words = ctx.command_path.removeprefix("lepaute ")
+        if lines := EXAMPLES.get(words):
             formatter.write_paragraph()
             with formatter.indentation():
                 # \b keeps the lines of a paragraph as they are.
                 formatter.write_text("\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
+        if words in SHOW_WAYS:
+            formatter.write_paragraph()
+            formatter.write_text(f"\b\n{WAYS}")
 
 
 class Command(_Help, TyperCommand):

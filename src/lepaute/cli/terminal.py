@@ -218,7 +218,9 @@ def simulated_date(
         if not announced and now_s - began_s >= (MIN_SPENT_S if whole_s else every_s):
             announced, what = True, f"emulating {counted(runs, 'run')}"
             if not behind:
-                note(f"lepaute: {what}; its duration is not known in advance, {duration(most_s)} at most")
+                most = f"as long as all ranks compute, on one core, {duration(most_s)} at most"
+                faster = "a recorded run is replayed in seconds (lepaute record, predict trace)"
+                note(f"lepaute: {what}; its duration is not known in advance: {most}; {faster}")
             elif (left_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
                 announce(left_s, what)
         if now_s - last_s < period_s:

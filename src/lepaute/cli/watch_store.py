@@ -2,7 +2,8 @@
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from lepaute.cli.terminal import json_text, tell
 from lepaute.errors import InputError
 from lepaute.kit.files import scratch_folder, sync
 from lepaute.kit.later import later
+from lepaute.kit.temporary import temporary_folder
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
@@ -44,13 +46,23 @@ def place_of(place: str | None) -> str:
     return where
 
 
-def opened(place: str | None) -> "Watch":
-    """The watch over the store that is meant.
+@contextmanager
+def opened(place: str | None, files: Sequence[Path] = (), read_as: list[str] | None = None) -> Iterator["Watch"]:
+    """The watch over the store that is meant, to which the files are added first; where none is named, over one of the
+    files alone, which is not kept. read_as: gets how each table was read.
 
-    Raises InputError where none is named, or it is not there: a slip of the pen would be a new, empty store, in which
-    nothing is ever wrong.
+    Raises InputError where none is named and there are no files, or it is not there: a slip of the pen would be a new,
+    empty store, in which nothing is ever wrong.
     """
-    return lepaute_watch.open(place_of(place), create=False)
+    alone = files and place is None and not os.environ.get(VARIABLE)
+    with temporary_folder("lepaute-store-") if alone else nullcontext() as folder:
+        where = place_of(place if folder is None else str(folder / "store"))
+        if files:
+            done = ingested(where, list(files))
+            if read_as is not None:
+                read_as += done.read_as
+        with lepaute_watch.open(where, create=False) as watch:
+            yield watch
 
 
 def stage(tell: Callable[[str, float], None], what: str, begin: float, end: float = 1.0) -> Callable[[float], None]:
@@ -129,13 +141,10 @@ def ingest(
     All files are added or, if one cannot be read, none; what the store has already stays as it is. Next:
     lepaute watch test.
     """
+    from lepaute.watch.foreign.units import ISO, date_at
+
     check_text(cluster, "--cluster")
     check_text(node, "--node")
-    for file in files:
-        if file.is_dir():
-            raise InputError(f"{file} is a directory; give the files in it, such as {file / '*.zip'}")
-        if not file.exists():
-            raise InputError(f"{file}: there is no such file")
     done = ingested(
         place_of(store),
         files,
@@ -143,7 +152,7 @@ def ingest(
         format=file_format,
         node=node,
         mapping=mapping,
-        date_s=None if date is None else _seconds_of(date),
+        date_s=None if date is None else date_at(ISO, date, "--date"),
         file_date=file_date,
     )
     if as_json:
@@ -159,20 +168,16 @@ def ingest(
     tell(text, facts, (), details=False)
 
 
-def _seconds_of(date: str) -> float:
-    from lepaute.watch.foreign.units import ISO, date_reader
-
-    try:
-        return date_reader(ISO)(date)
-    except InputError as problem:
-        raise InputError(f"--date: {problem}") from None
-
-
 def ingested(where: str, files: list[Path], **options: Any) -> "Ingested":
     """As `Watch.ingest`, into a store that is created if missing, and not if that raises.
 
     A new one is made beside its place; a database takes all files or none.
     """
+    for file in files:
+        if file.is_dir():
+            raise InputError(f"{file} is a directory; give the files in it, such as {file / '*.zip'}")
+        if not file.exists():
+            raise InputError(f"{file}: there is no such file")
 
     def into(place: str | Path) -> "Ingested":
         with lepaute_watch.open(place) as watch:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details
-from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say
 from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of, end_of, opened, stage
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
@@ -112,7 +112,14 @@ class ReportOptions:
     strict: bool = option_field(False, "exit status 1 for a recent test of p < 1e-6 as well, confirmed or not")
 
 
-def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) -> int:
+def run_tests(
+    tested: TestOptions,
+    options: ReportOptions,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help="added first; without a store tested, and not kept")
+    ] = None,
+    store: Place = None,
+) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
 
     Else it is 4 where a machine is unlike its peers, 3 where a change for the worse is not confirmed yet, and 2 where
@@ -122,7 +129,8 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
     """
     from lepaute.watch.store.tables import OBSERVED, SAID
 
-    with opened(store) as watch:
+    read_as: list[str] = []
+    with opened(store, files or (), read_as) as watch:
         settings = _settings(watch, options)
         asked = tested.asked, options.since_s, options.until_s, watch_values.day_of(time.time())
         before = kept.kept_object(("summary", watch.store.state(SAID), settings, asked)) if tested.csv is None else None
@@ -134,9 +142,12 @@ def run_tests(tested: TestOptions, options: ReportOptions, store: Place = None) 
             if watch.store.state(OBSERVED) == observed:  # nothing came in meanwhile
                 kept.keep_object(("summary", watch.store.state(SAID), settings, asked), summary)
     if tested.as_json:
-        print(json_text({"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}))
+        fields = {"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}
+        print(json_text(fields | ({"read_as": read_as} if files else {})))
     else:
         print(watch_answer.tested_text(summary, settings.level, terminal_columns(), details=options.details))
+        for table in read_as:
+            say(f"  read    {table}; other columns: --mapping of watch ingest", 10)
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)
     return 1 if options.strict and strong else summaries.EXIT_STATUS[summary.verdict]
 

@@ -42,9 +42,8 @@ def read_foreign(
     date_s  : of the results of HPL that have no date, and of CSV whose mapping has none;  file_date: take the date of
               the file's last change for it
     What is in the file and has no row is in `attrs` of the table, as `omitted`; a mapping that was inferred from the
-    heading of CSV, as `read_as`. Without file_date the same file gives
-    the same rows, its jobs' ids included, wherever and whenever it is read. Dates that do not say their time zone are
-    taken as UTC, unless the mapping says another.
+    heading of CSV, as `read_as`. Without file_date the same file gives the same rows, its jobs' ids included, wherever
+    and whenever it is read. Dates that do not say their time zone are taken as UTC, unless the mapping says another.
     Raises InputError, one line with file and place, for what cannot be read.
     """
     if file_date and date_s is not None:

@@ -144,10 +144,10 @@ def si_unit(text: str) -> Unit | None:
         return None
     if (whole := _WHOLE.get(text.lower())) is not None:
         return whole
+    if (flops := re.fullmatch(r"([kmgtpe]?)(?:flops|flops?/s)", text, re.IGNORECASE)) is not None:  # no thousandths
+        return Unit("flops", _DECIMAL[flops[1].upper()])
     if (rate := _PER_SECOND.fullmatch(text)) is not None:
         return _rate_of(rate[1])
-    if re.fullmatch(r"[kKMGTPE]?(?:flops|FLOPS|Flops|FLOPs|Flop/s|flop/s)", text):
-        return Unit("flops", _DECIMAL[text[: re.search("[fF]", text).start()]])  # type: ignore[union-attr]
     if (per_second := re.fullmatch(r"([kKMGTPE]i?)?([bB])ps", text)) is not None:
         return _rate_of((per_second[1] or "") + per_second[2])
     return _quantity(text)
