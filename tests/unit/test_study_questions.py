@@ -46,6 +46,8 @@ def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path
     Path("parts.yaml").write_text(CATALOGUE)
     answer = json_of("study", question, "ask.yaml", "--json")
     assert answer["simulated"] > 0
+    assert answer["question"] == question
+    assert answer["answer"].startswith({"capacity": "Fastest", "tune": "Best: "}.get(question, "n"))
     page = Path("ask.results/report.html").read_text()
     assert f"lepaute study {question} study.yaml" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -85,6 +87,7 @@ def test_as_many_simulations_are_made_as_were_announced(name, tmp_path, monkeypa
     run = run_study("ask.yaml", scheduler="threads")
     assert run.simulated <= announced.most
     assert run.further <= announced.most_further
+    assert announced.most_wall_s >= announced.wall_s
     if run.study.question != "tune" and name != "to a precision":
         assert run.simulated == announced.missing
         # Nodes that are drawn once have no sizes to which their models were fitted: nothing there can be judged.

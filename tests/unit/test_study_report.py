@@ -157,9 +157,12 @@ def test_the_probability_of_a_front_is_that_of_further_machines() -> None:
         )
         for trial in trials_of(points, 60)
     ]
-    found = {member.point: member.probability for member in front(outcomes, ("time_s", "cost")).members}
+    both = front(outcomes, ("time_s", "cost"))
+    found = {member.point: member.probability for member in both.members}
     assert found[points[0]] == pytest.approx(0.92, abs=0.05)
     assert found[points[0]] + found[points[1]] == pytest.approx(1.0)
+    doubt = f"(with a probability of {100.0 * found[points[0]]:.0f} %)"
+    assert both.sentence.startswith(f"Fastest {doubt} and best for the money {doubt}: x=0 (")
 
 
 def test_rates_are_better_when_larger_and_bad_input_is_one_line() -> None:

@@ -1,14 +1,16 @@
 """Main effects, interactions and Sobol indices of small tables."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
+from lepaute.kit.text import duration
+from lepaute.study.evaluation import Outcome, Point, Trial, answered, trials_of
 from lepaute.study.sensitivity import effects
-from lepaute.study.sobol import simulations_of, sobol
+from lepaute.study.sobol import Index, simulations_of, sobol
 
 POINTS = [Point({"a": a, "b": b, "c": "same"}) for a in (1, 2, 4) for b in (0, 1)]
 
@@ -33,11 +35,21 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     levels = {level.level: level.effect for level in found.terms[0].levels}
     assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
     assert found.between_seeds == pytest.approx(0.05, rel=1.0)
-    assert found.text.startswith("a matters most: it explains 9")
+    assert re.match(
+        r"a matters most: time 30\d\.\d % more \(95 %: .* more\) at 4 than at 1; of the variance .*: a 9", found.text
+    )
     chance = replace(found, terms=(replace(found.terms[0], p_value=0.5), *found.terms[1:]))
     assert chance.terms[1].is_significant
     assert chance.sentence.startswith("a explains the most, 9")
     assert "but that may be chance; shown to matter: b " in chance.sentence
+    little = replace(
+        found,
+        terms=tuple(
+            replace(term, widest=(replace(term.widest[0], high=1.02), 1)) if term.widest else term
+            for term in found.terms
+        ),
+    )
+    assert little.sentence.startswith("No factor matters much: a the most, time ")
 
 
 def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
@@ -53,7 +65,9 @@ def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
     few = effects(table(2))
     (term,) = few.terms
     assert not term.is_significant
-    assert f"if the effect of x is as large as it seems, {term.enough} runs would show it" in few.text
+    assert few.text.splitlines()[0].endswith(f"; x seems to have one; --runs {term.enough} would decide")
+    assert few.further.simulations == 2 * (term.enough - 2)
+    assert answered(few, 90.0).endswith(f", about {duration(90.0 * few.further.simulations)} more, would decide")
     assert effects(table(term.enough + term.enough % 2)).terms[0].is_significant
 
 
@@ -77,6 +91,10 @@ def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -
     assert next(iter(found.total)) == "x"
     assert found.total["x"].value == pytest.approx(1.0, abs=0.1)
     assert found.is_null("null")
+    assert found.text.startswith("x matters most: of the variance of the time, with interactions, x ")
+    nothing = replace(found, total={"null": Index(0.1, -0.1, 0.3)})
+    # twice as wide as it may be: four times as many rows, and a power of two above that
+    assert nothing.text.endswith(f"; budget.simulations {simulations_of(1, 256)} would decide")
     assert len({trial.seed for trial in seen[:3]}) == 1  # A, and A with one factor of B
 
 

@@ -7,7 +7,7 @@ between two real runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, hypot, isnan, sqrt
 from typing import Any, NamedTuple
 
@@ -22,8 +22,8 @@ from lepaute.simulate.machine.population import drawn_alike
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.predicting import repeated
 from lepaute.simulate.prediction.prediction import Prediction
-from lepaute.stats.control_variates import Controls, adjusted, controls_of_ratio
-from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation
+from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
+from lepaute.stats.intervals import median_of_runs, prediction_interval, runs_that_tell, standard_deviation
 from lepaute.stats.student import NORMAL_975, student_quantile
 
 #: Runs that are advised where more would narrow an interval, and how much they would have to.
@@ -48,6 +48,7 @@ class Difference:
     run_noise : whether the interval holds what differs between two runs of one day
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
+    enough    : pairs of runs that would tell it from 1; None where no number would, or there is one
     """
 
     ratio: float
@@ -58,6 +59,7 @@ class Difference:
     narrower: str = ""
     pairs: int = 1
     shared_variance: float = 0.0
+    enough: int | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
@@ -206,6 +208,7 @@ class Pairing:
             what_narrows(ratios, common_sd, controls, assumed=self.assumed),
             len(ratios),
             _shared_variance((again or reference).values, other.values),
+            _enough(middle, ratios, common_sd, controls),
         )
 
     def _ratios(self, reference: Runs, other: Runs) -> tuple[list[float], float, Controls | None]:
@@ -337,11 +340,26 @@ def what_narrows(
     return "; ".join(words)
 
 
+def _enough(middle: float, ratios: Sequence[float], common_sd: float, controls: Controls | None) -> int | None:
+    """`Difference.enough`, of ratios about another middle."""
+    if len(ratios) < 2:
+        return None
+    left, variance = _left(ratios, controls)
+    known_sd = sqrt(left.variance + common_sd**2)
+    return runs_that_tell(_core.natural_log(middle), sqrt(variance), known_sd, len(ratios), left.estimated)
+
+
+def _left(ratios: Sequence[float], controls: Controls | None) -> tuple[Adjusted, float]:
+    """What controls leave of the ratios, and its variance."""
+    left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
+    degrees = len(ratios) - 1
+    return left, standard_deviation(left.logs) ** 2 * degrees / (degrees - left.estimated)
+
+
 def _narrowed(ratios: Sequence[float], common_sd: float, controls: Controls | None) -> float:
     """The share by which the usual runs would narrow the interval, if all spreads are what they seem."""
     count = len(ratios)
-    left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
-    variance = standard_deviation(left.logs) ** 2 * (count - 1) / (count - 1 - left.estimated)
+    left, variance = _left(ratios, controls)
     known = NORMAL_975**2 * (left.variance + common_sd**2)
 
     def reach(runs: int) -> float:
