@@ -231,9 +231,9 @@ class Estimate:
         if self.wall_s is None:
             text += " by emulation, one after the other; how long one takes is not known in advance"
         else:
-            most_s = self.most_wall_s or 0.0
-            most = f" to {duration(most_s)}" if duration(most_s) != duration(self.wall_s) else ""
-            text += f", about {duration(self.wall_s)}{most} on {counted(self.workers, 'worker')}"
+            (least, unit), (most, of_most) = (duration(each).split() for each in (self.wall_s, self.most_wall_s or 0.0))
+            first = f"{least}{f' {unit}' * (unit != of_most)} to " if (least, unit) != (most, of_most) else ""
+            text += f", about {first}{most} {of_most} on {counted(self.workers, 'worker')}"
         if self.longest is not None and self.longest[1] > 0.0:
             text += f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
         if self.refused:
