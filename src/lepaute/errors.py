@@ -1,5 +1,6 @@
 """The exceptions of Lepaute: the type is the cause, the message says what is wrong, where, and what to do."""
 
+import warnings
 from collections.abc import Iterable
 
 #: A message that quotes something longer is cut in its middle.
@@ -79,7 +80,10 @@ class SimulationError(LepauteError):
 class PredictionWarning(UserWarning):
     """What a reader of a prediction must know, raised by `warnings` as well as listed in `Prediction.warnings`.
 
-    It says what it is about without figures, which are in the list: a line that predicts in a loop tells each once.
+    It says what it is about without figures, which are in the list, and each once a process.
 
     `warnings.simplefilter("ignore", lepaute.PredictionWarning)` silences it, "error" stops at it.
     """
+
+
+warnings.filterwarnings("once", category=PredictionWarning, append=True)  # unless a user has another filter
