@@ -61,7 +61,9 @@ def test_a_study_of_which_every_run_is_refused_leaves_no_folder(tmp_path: Path) 
 def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, json_of, output_of, refusal_of):
     monkeypatch.chdir(tmp_path)
     listed = output_of("study", "ready")
-    assert [line.split()[0] for line in listed.splitlines()] == list(READY)
+    first, *lines = listed.splitlines()
+    assert first == f"{len(READY)} questions about HPL, asked by 'lepaute study ready NAME -p PLATFORM'"
+    assert [line.split()[0] for line in lines] == list(READY)
     Path("mine.yaml").write_text(output_of("study", "ready", "components", "--n", "2k", "--grid", "4x16", "--print"))
     answer = json_of("study", "whatif", "mine.yaml", "--runs", "2", "--json")
     ratio = {each["other"]["level"]: each["differences"]["time_s"]["ratio"]["mean"] for each in answer["comparisons"]}

@@ -221,7 +221,7 @@ class Front:
 
 def _superlatives(responses: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """What the best is called, and in the product of which responses it is that."""
-    known = {BEST.get(name, f"best in {_subject(name)}"): (name,) for name in responses}
+    known: dict[str, tuple[str, ...]] = {BEST.get(name, f"best in {_subject(name)}"): (name,) for name in responses}
     if {"time_s", "cost"} <= set(responses):
         del known[BEST["cost"]]
         known["best for the money"] = ("time_s", "cost")

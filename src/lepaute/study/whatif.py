@@ -248,8 +248,7 @@ class WhatIfAnswer:
         """Where no number of runs is likely to decide, that this is so, or what might."""
         if self.further is not None:
             return ""
-        narrower = self._comparable[0][1].narrower
-        return "; more runs would hardly decide" + (f"; {narrower}" if "calibration" in narrower else "")
+        return "; ".join(["", "more runs would hardly decide", *filter(None, [self._comparable[0][1].narrower])])
 
     @property
     def text(self) -> str:
@@ -299,7 +298,7 @@ class WhatIfAnswer:
     def change_of(self, comparison: LevelComparison) -> str:
         """The change of the first response in words, and why it is not to be relied on."""
         difference = self._difference(comparison)
-        words = [] if difference is None else [replace(difference, narrower="").in_words()]
+        words = [] if difference is None else [difference.in_words()]
         if difference is not None and not comparison.same_geometry and difference.text != NO_DIFFERENCE:
             words.append("ranks on other CPUs, so that errors of single CPUs do not cancel")
         return "; ".join([*words, *(f"not comparable, {reason}" for reason in comparison.reasons)])
