@@ -11,7 +11,7 @@ from lepaute import fit
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.archive import Archive
-from lepaute.measure.fit import platform_from_archive
+from lepaute.measure.fit import platform_and_models, platform_from_archive
 from lepaute.measure.fit.diagnostics import diagnose
 from lepaute.measure.fit.fitted_models import FittedModels
 from lepaute.measure.fit.kernels.selection import select
@@ -42,6 +42,9 @@ def made(archive_path):
 def test_a_platform_is_made_that_can_be_loaded_and_has_a_cpu_for_each_core(archive_path, made):
     archive = Archive.open(archive_path)
     platform, quality = made
+    told = []
+    assert platform_and_models(archive, "made-up", progress=lambda *now: told.append(now))[0] == platform
+    assert told == [("fitting dgemm", 0.0), ("errors of the models", 0.8)]
     assert platform.archive_id == archive.id
     assert (platform.nodes.count, platform.nodes.cores, platform.nodes.cpus) == (1, 2, 2)
     assert [row.kernel for row in quality] == ["dgemm"]

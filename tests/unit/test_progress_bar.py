@@ -71,6 +71,18 @@ def test_into_a_file_a_line_a_minute_says_what_is_done_and_how_long_it_will_take
     )
 
 
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_an_answer_has_the_colour_of_its_meaning_on_a_terminal_that_shows_colours(no_color, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    terminal.say("  missing  mpicc\x1b[5m", 2, "bad", "missing")
+    coloured = "  \033[1;31mmissing\033[0m  mpicc\\x1b[5m\n"
+    assert sys.stdout.getvalue() == ("  missing  mpicc\x1b[5m\n" if no_color else coloured)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    terminal.say("missing", 2, "bad")
+    assert sys.stdout.getvalue() == "missing\n"
+
+
 def test_a_program_prints_below_the_line_of_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     stream, now_s = Terminal(), [0.0]
     monkeypatch.setattr(sys, "stderr", stream)

@@ -1,6 +1,7 @@
 """Studies of the literature and ready studies: published figures beside ours; effects and Sobol indices."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from lepaute.cli.main import main
+from lepaute.kit.text import duration
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
@@ -17,12 +19,12 @@ from lepaute.simulate.platform.io import with_values
 from lepaute.simulate.platform.population import population_of
 from lepaute.study.checking import check_study, opened_study
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
+from lepaute.study.evaluation import Outcome, Point, Trial, answered, trials_of
 from lepaute.study.ready import READY, Subject, ready_study, slowest_nodes, top_switches
 from lepaute.study.running import run_study
 from lepaute.study.schema import parse_study, study_text
 from lepaute.study.sensitivity import effects
-from lepaute.study.sobol import simulations_of, sobol
+from lepaute.study.sobol import Index, simulations_of, sobol
 
 LITERATURE = Path(__file__).parents[2] / "examples" / "literature"
 STUDIES = [path for path in sorted(LITERATURE.glob("*.yaml")) if "question:" in path.read_text()]
@@ -194,7 +196,9 @@ def test_a_study_of_which_every_run_is_refused_leaves_no_folder(tmp_path: Path) 
 def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, json_of, output_of, refusal_of):
     monkeypatch.chdir(tmp_path)
     listed = output_of("study", "ready")
-    assert [line.split()[0] for line in listed.splitlines()] == list(READY)
+    first, *lines = listed.splitlines()
+    assert first == f"{len(READY)} questions about HPL, asked by 'lepaute study ready NAME -p PLATFORM'"
+    assert [line.split()[0] for line in lines] == list(READY)
     Path("mine.yaml").write_text(output_of("study", "ready", "components", "--n", "2k", "--grid", "4x16", "--print"))
     answer = json_of("study", "whatif", "mine.yaml", "--runs", "2", "--json")
     ratio = {each["other"]["level"]: each["differences"]["time_s"]["ratio"]["mean"] for each in answer["comparisons"]}
@@ -246,11 +250,21 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     levels = {level.level: level.effect for level in found.terms[0].levels}
     assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
     assert found.between_seeds == pytest.approx(0.05, rel=1.0)
-    assert found.text.startswith("a matters most: it explains 9")
+    assert re.match(
+        r"a matters most: time 30\d\.\d % more \(95 %: .* more\) at 4 than at 1; of the variance .*: a 9", found.text
+    )
     chance = replace(found, terms=(replace(found.terms[0], p_value=0.5), *found.terms[1:]))
     assert chance.terms[1].is_significant
     assert chance.sentence.startswith("a explains the most, 9")
     assert "but that may be chance; shown to matter: b " in chance.sentence
+    little = replace(
+        found,
+        terms=tuple(
+            replace(term, widest=(replace(term.widest[0], high=1.02), 1)) if term.widest else term
+            for term in found.terms
+        ),
+    )
+    assert little.sentence.startswith("No factor matters much: a the most, time ")
 
 
 def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
@@ -266,7 +280,9 @@ def test_the_runs_that_would_show_an_effect_are_those_that_show_it() -> None:
     few = effects(table(2))
     (term,) = few.terms
     assert not term.is_significant
-    assert f"if the effect of x is as large as it seems, {term.enough} runs would show it" in few.text
+    assert few.text.splitlines()[0].endswith(f"; x seems to have one; --runs {term.enough} would decide")
+    assert few.further.simulations == 2 * (term.enough - 2)
+    assert answered(few, 90.0).endswith(f", about {duration(90.0 * few.further.simulations)} more, would decide")
     assert effects(table(term.enough + term.enough % 2)).terms[0].is_significant
 
 
@@ -290,6 +306,10 @@ def test_sobol_takes_the_simulations_that_it_says_with_common_seeds_in_a_row() -
     assert next(iter(found.total)) == "x"
     assert found.total["x"].value == pytest.approx(1.0, abs=0.1)
     assert found.is_null("null")
+    assert found.text.startswith("x matters most: of the variance of the time, with interactions, x ")
+    nothing = replace(found, total={"null": Index(0.1, -0.1, 0.3)})
+    # twice as wide as it may be: four times as many rows, and a power of two above that
+    assert nothing.text.endswith(f"; budget.simulations {simulations_of(1, 256)} would decide")
     assert len({trial.seed for trial in seen[:3]}) == 1  # A, and A with one factor of B
 
 

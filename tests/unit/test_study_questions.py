@@ -59,6 +59,8 @@ def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path
     Path("parts.yaml").write_text(CATALOGUE)
     answer = json_of("study", question, "ask.yaml", "--json")
     assert answer["simulated"] > 0
+    assert answer["question"] == question
+    assert answer["answer"].startswith({"capacity": "Fastest", "tune": "Best: "}.get(question, "n"))
     page = Path("ask.results/report.html").read_text()
     assert f"lepaute study {question} study.yaml" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -98,6 +100,7 @@ def test_as_many_simulations_are_made_as_were_announced(name, tmp_path, monkeypa
     run = run_study("ask.yaml", scheduler="threads")
     assert run.simulated <= announced.most
     assert run.further <= announced.most_further
+    assert announced.most_wall_s >= announced.wall_s
     if run.study.question != "tune" and name != "to a precision":
         assert run.simulated == announced.missing
         # Nodes that are drawn once have no sizes to which their models were fitted: nothing there can be judged.
@@ -290,9 +293,12 @@ def test_the_probability_of_a_front_is_that_of_further_machines() -> None:
         )
         for trial in trials_of(points, 60)
     ]
-    found = {member.point: member.probability for member in front(outcomes, ("time_s", "cost")).members}
+    both = front(outcomes, ("time_s", "cost"))
+    found = {member.point: member.probability for member in both.members}
     assert found[points[0]] == pytest.approx(0.92, abs=0.05)
     assert found[points[0]] + found[points[1]] == pytest.approx(1.0)
+    doubt = f"(with a probability of {100.0 * found[points[0]]:.0f} %)"
+    assert both.sentence.startswith(f"Fastest {doubt} and best for the money {doubt}: x=0 (")
 
 
 def test_rates_are_better_when_larger_and_bad_input_is_one_line() -> None:

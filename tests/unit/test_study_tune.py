@@ -123,18 +123,21 @@ def test_how_many_runs_would_tell_the_best_from_the_others_is_said() -> None:
     found = crossed(alike, machine(lambda point: 100.0 + 0.015 * float(str(point["nb"])), own_sd=0.01), 4)
     assert len(found.ranking.near) == 2
     (other,) = found.ranking.near[1:]
-    assert ", one of 2 that cannot be told apart; on average the best with a probability of " in found.sentence
+    assert found.sentence.endswith(", one of 2 that cannot be told apart")
+    assert "; on average the best with a probability of " in found.text
     if other.enough is None:
-        assert "no number of simulated runs would" in found.sentence
+        assert "no number of simulated runs would" in found.text
     else:
-        assert f"{other.enough} runs of each would tell these 2 apart" in found.sentence
+        assert f" apart; {other.enough} runs of each would decide; on average " in found.text
+        assert found.further.simulations == 2 * (other.enough - 4)
     same = crossed(alike, machine(lambda _: 100.0, own_sd=0.02), 6)
     assert (
         "no number of simulated runs would tell these 2 apart: which is faster differs from machine to machine"
-        in same.sentence
+        in same.text
     )
+    assert same.further is None
     single = crossed(alike, machine(), 1)
-    assert "one run of each tells these 2 not apart" in single.sentence
+    assert "one run of each tells these 2 not apart" in single.text
     assert "against the best" in found.text  # the table
 
 

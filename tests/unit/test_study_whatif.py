@@ -183,11 +183,33 @@ def test_where_no_change_can_be_shown_the_largest_is_an_interval_and_no_change()
     answer = answer_of(three, lambda trial: 10.0 + ((3 * trial.seed + 7 * len(str(trial.point["scenario"]))) % 5))
     (size,) = {pair.differences["time_s"].bounds() for pair in answer.comparisons if pair.other.level == "third"}
     assert answer.told_apart == 0
-    assert answer.sentence.startswith(
-        "None of 2 changes makes a difference to the time that can be shown; the largest seems to be that of "
+    assert answer.sentence == (
+        f"None of 2 changes can be told from base: the largest seems to be third (time {size}, 95 %); more runs would "
+        "hardly decide"
     )
-    assert "cannot be told apart" not in answer.sentence
-    assert size
+    assert answer.further is None
+
+
+def test_the_runs_that_would_tell_a_change_are_those_that_tell_it() -> None:
+    def varies(trial: Trial) -> float:
+        """6 % slower, give or take 2 %."""
+        return 1.0 if trial.point["scenario"] == "base" else 1.06 + 0.02 * (1 if trial.seed % 2 else -1)
+
+    few = answer_of(study(runs=2), varies)
+    (change,) = few.comparisons[0].differences.values()
+    assert few.sentence.startswith("half cannot be told from base: time ")
+    assert few.text.splitlines()[0].endswith(f"; --runs {change.enough} would decide.")
+    assert few.further.simulations == 2 * (change.enough - 2)
+    more = answer_of(study(runs=change.enough + change.enough % 2), varies)
+    assert more.sentence.startswith("half matters: time 6.0 % more (95 %: ")
+    assert more.further is None
+
+
+def test_small_changes_are_called_little_whether_they_are_shown_or_not() -> None:
+    shown = answer_of(study(), lambda trial: 1.02 if trial.point["scenario"] == "half" else 1.0)
+    assert shown.sentence == "half matters little: time 2.0 % more in all runs"
+    within = answer_of(study(), lambda trial: 1.0 + 0.002 * (trial.seed % 2) * (trial.point["scenario"] == "half"))
+    assert within.sentence.startswith("half matters little: time differs by 0.")
 
 
 def test_what_is_not_comparable_is_not_told_apart_by_a_study_either() -> None:

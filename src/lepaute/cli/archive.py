@@ -1,6 +1,5 @@
 """`lepaute archive`: what an archive holds, whether it is whole, what differs between two, and its files."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from lepaute.cli.options import App, AsJson, Details, Force
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
-from lepaute.kit.printable import printable, terminal_columns
+from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, size_text
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.extraction import extract as extract_members
@@ -41,7 +40,7 @@ def show(
         print(json_text({"id": archive.id, "metadata": archive.metadata, "members": sizes}))
         return
     status, *lines = first_screen(archive, _width(), details=details)
-    _print_loud(status, good=archive.about.outcome == COMPLETE)
+    say(status, 2, "good" if archive.about.outcome == COMPLETE else "bad")
     for line in lines:
         say(line)
     if members:
@@ -56,17 +55,6 @@ def _width() -> int:
 
     columns = terminal_columns()
     return min(columns, WIDTH) if sys.stdout.isatty() else columns
-
-
-def _print_loud(line: str, *, good: bool) -> None:
-    """The line in bold on a terminal, red where something is wrong."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        say(line)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    Console(highlight=False).print(Text(printable(line), style="bold" if good else "bold red"), soft_wrap=True)
 
 
 @app.command()

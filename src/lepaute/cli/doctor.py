@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lepaute.cli.options import AsJson
-from lepaute.cli.terminal import json_text, progress_bar, say
+from lepaute.cli.terminal import Meaning, json_text, progress_bar, say
 from lepaute.kit.printable import printable
 from lepaute.kit.text import counted
 
@@ -32,11 +32,14 @@ def command(as_json: AsJson = False) -> None:
 
 def _print_checks(checks: "Sequence[Check]") -> None:
     """What is missing and what would disturb first, each with its remedy; the rest in one paragraph."""
-    say(_sentence(checks))
-    for status in ("missing", "warning"):
+    meanings: dict[str, Meaning] = {"missing": "bad", "warning": "doubtful"}
+    there = {check.status for check in checks}
+    say(_sentence(checks), 2, next((meaning for status, meaning in meanings.items() if status in there), "good"))
+    for status, meaning in meanings.items():
         for check in checks:
             if check.status == status:
-                say(f"  {status:<8} {check.name}: {printable(check.found)}\n{'':11}{printable(check.remedy)}", 11)
+                problem = f"  {status:<8} {check.name}: {printable(check.found)}"
+                say(f"{problem}\n{'':11}{printable(check.remedy)}", 11, meaning, status)
     fine = [check for check in checks if check.status == "ok"]
     remedies = [f"{check.name}: {printable(check.remedy)}" for check in fine if check.remedy]
     listed = "; ".join(f"{check.name} ({printable(check.found)})" for check in fine)

@@ -10,7 +10,7 @@ import typer
 from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
 from lepaute.cli.options import AsJson, Details, Force, is_given
 from lepaute.cli.run import PythonOnNodes, SchedulerName
-from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, say, warn
+from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
 from lepaute.errors import InputError
 from lepaute.kit.options import SHARE, TIME, option_field
@@ -123,7 +123,8 @@ def calibrate(
         )
     note(f"lepaute: {path} is written; fitting the models")
     measured = Archive.open(path)
-    platform, fitted = platform_and_models(measured, output.stem)
+    with progress_bar(BAR_AFTER_S) as tell:
+        platform, fitted = platform_and_models(measured, output.stem, progress=tell)
     precision: dict[str, Any] = {}
     if goal is not None:
         text, precision = precision_of(goal, measured, platform, fitted)
@@ -211,7 +212,8 @@ def fit(
     from lepaute.measure.fit import diagnose, platform_and_models
 
     condition, output = options.network_condition or None, options.output
-    platform, fitted = platform_and_models(opened, options.name or output.stem, forms, condition)
+    with progress_bar(BAR_AFTER_S) as tell:
+        platform, fitted = platform_and_models(opened, options.name or output.stem, forms, condition, tell)
     diagnosis = diagnose(opened, fitted, alone=condition is None)
     _tell(fitted, diagnosis, platform, output, fitted.warnings, {}, report=report, details=details, as_json=as_json)
     dump_platform(platform, output)

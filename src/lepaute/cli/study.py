@@ -18,6 +18,7 @@ from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, whole_of
+from lepaute.kit.text import counted, folded
 from lepaute.measure.schedulers import Request
 from lepaute.simulate import Hpl
 from lepaute.simulate.platform import load_platform
@@ -151,7 +152,9 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
         return
     from lepaute.cli.study_text import answered_study
 
-    print(answered_study(run, terminal_columns(), details=details))
+    width, is_clear = terminal_columns(), run.answer.decision.state("for") == "fine"
+    text = answered_study(run, width, details=details)
+    say(text, 2, "good" if is_clear else "doubtful", folded(run.first_line, width, 2))
     note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html")
 
 
@@ -194,6 +197,7 @@ def ready(
         if as_json:
             print(json_text({"studies": [{"name": each, "question": question} for each, question in listed.items()]}))
         else:
+            say(f"{counted(len(listed), 'question')} about HPL, asked by 'lepaute study ready NAME -p PLATFORM'")
             say("\n".join(f"{each:26}{question}" for each, question in listed.items()), 26)
         return
     lists: dict[str, list[Any]] = {

@@ -30,7 +30,7 @@ def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str
 
 
 def _told(run: "StudyRun", width: int, *, details: bool) -> tuple[str, list[tuple[str, str]], str]:
-    """The answer in one line, what it rests on, and a table where there is one."""
+    """The first line, what it rests on, and a table where there is one."""
     found = run.answer
     if isinstance(found, WhatIfAnswer):
         titles, rows = found.table()
@@ -41,21 +41,19 @@ def _told(run: "StudyRun", width: int, *, details: bool) -> tuple[str, list[tupl
         facts = [("from", found.pairing), *(("rows", note) for note in notes)]
         if found.source is not None:
             facts.append(("published", found.source))
-        return found.sentence.removesuffix("."), facts, table
+        return run.first_line, facts, table
     if isinstance(found, Tuned):
-        answers = [text for name, text in found.parts if not name]
-        facts = [(name, text.removeprefix("to decide: ")) for name, text in found.parts if name]
+        facts = [(name, text.removeprefix("to decide: ")) for name, text in found.facts]
         titles, ranked, more = found.table()
-        table = shown_table(titles, ranked, width, left=(len(titles) - 1,), drop=(len(titles) - 2,))
-        return "; ".join(answers), facts, f"{table}\nand {more} more" if more > 0 else table
+        table = shown_table(titles, ranked, width, left=(len(titles) - 1,))
+        return run.first_line, facts, f"{table}\nand {more} more" if more > 0 else table
     if isinstance(found, Effects):
-        return found.sentence, [(term.name, found.direction_of(term)) for term in found.single_terms], ""
+        return run.first_line, [(term.name, found.direction_of(term)) for term in found.single_terms], ""
     if isinstance(found, Front):
         titles, rows = found.table()
-        if not any(row[-1] for row in rows):
-            titles, rows = titles[:-1], [row[:-1] for row in rows]
-        return found.text, [], shown_table(titles, rows, width)
-    return found.text, [], ""
+        noted = {len(titles) - 1} if any(";" in row[-1] for row in rows) else set()
+        return run.first_line, [("front", found.count)], shown_table(titles, rows, width, left={0, *noted})
+    return run.first_line, [], ""
 
 
 def _without_common(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:

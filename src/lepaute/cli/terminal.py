@@ -1,22 +1,25 @@
 """What commands print besides their answer: JSON, warnings, notes, progress."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.printable import PrintableStream, printable, terminal_columns, unfiltered
+from lepaute.kit.printable import PrintableStream, printable, printable_lines, terminal_columns, unfiltered
 from lepaute.kit.text import caveat_line, counted, duration, folded, seconds
 from lepaute.stats.decision import Answer, Decision
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+Meaning = Literal["good", "doubtful", "bad"]
+_COLOURS: Mapping[Meaning, str] = {"good": "1;32", "doubtful": "1;33", "bad": "1;31"}
 #: A command that is done earlier shows no bar.
 BAR_AFTER_S = 2.0
 #: Into a file a line on what is done is written as often.
@@ -33,9 +36,18 @@ def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
         return json.dumps(finite_json(value), indent=2, default=default, allow_nan=False)
 
 
-def say(text: str, indent: int = 2) -> None:
-    """Prints lines of an answer, each folded on a terminal, with so many blanks before what goes on."""
-    print(_folded_lines(text, indent, terminal_columns()))
+def say(text: str, indent: int = 2, meaning: Meaning | None = None, loud: str = "") -> None:
+    """Prints lines of an answer, each folded on a terminal, with so many blanks before what goes on.
+
+    meaning : of `loud`, which is in the text as it is printed, or of all of it: its colour on a terminal, unless the
+        environment has NO_COLOR
+    """
+    lines = _folded_lines(text, indent, terminal_columns())
+    if meaning is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        print(lines)
+        return
+    before, words, rest = map(printable_lines, lines.partition(loud) if loud else ("", lines, ""))
+    print(f"{before}\033[{_COLOURS[meaning]}m{words}\033[0m{rest}", file=unfiltered(sys.stdout), flush=True)
 
 
 def note(text: str) -> None:
@@ -60,7 +72,7 @@ def end_by(decision: Decision, wrong: Answer) -> None:
 
 def warn(sentences: Iterable[str]) -> None:
     """A line on standard error for each."""
-    for sentence in sentences:
+    for sentence in dict.fromkeys(sentences):
         note(f"warning: {sentence}")
 
 

@@ -5,7 +5,7 @@ The mean of durations without the few longest: what a machine takes as a rule, i
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import exp, fsum, isfinite, lgamma, log, nan, sqrt
+from math import exp, fsum, hypot, isfinite, lgamma, log, nan, sqrt
 from typing import NamedTuple
 
 from lepaute import _core
@@ -16,6 +16,8 @@ from lepaute.stats.student import NORMAL_975, student_quantile
 #: From this many runs on, the quantiles of the runs themselves are taken. With fewer, the 2.5 % quantile would lie
 #: outside the runs seen: its position is 0.025 (R + 1), which reaches the first of them at R = 39.
 EMPIRICAL_FROM = 40
+#: More runs than these are not advised.
+MAX_ADVISED = 1000
 _LARGEST_LOG = 700.0  # what exponential() takes
 
 
@@ -118,6 +120,21 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
         low = mean - sqrt(below * below + left.below * left.below + reach * reach)
         high = mean + sqrt(above * above + left.above * left.above + reach * reach)
     return Interval(_core.exponential(max(low, -_LARGEST_LOG)), _core.exponential(min(high, _LARGEST_LOG)))
+
+
+def runs_that_tell(mean: float, sd: float, known_sd: float, count: int, estimated: int = 0) -> int | None:
+    """Values, `count` at least, with which 0 would be outside their 95 % prediction interval if mean and standard
+    deviation are what they seem; None where no number would do.
+
+    known_sd : the part of the spread that no further value changes;  estimated : coefficients that they have to tell
+    """
+    if abs(mean) <= NORMAL_975 * hypot(sd, known_sd):
+        return None
+    for runs in range(max(count, 2 + estimated), MAX_ADVISED + 1):
+        own = student_quantile(0.975, runs - 1 - estimated) * sd * sqrt(1.0 + 1.0 / runs)
+        if hypot(own, NORMAL_975 * known_sd) < abs(mean):
+            return runs
+    return None
 
 
 def basis_of_interval(values: Sequence[float], controls: Controls | None = None) -> str | None:

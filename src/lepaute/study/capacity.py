@@ -5,6 +5,7 @@ drawn whole, with all points together: what controls explain at one of their dra
 the mean and the covariance of what was simulated, since seeds are few.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -29,6 +30,8 @@ from lepaute.study.evaluation import (
     Outcome,
     Point,
     amount_of,
+    answered,
+    begun,
     by_point,
     called,
     common_table,
@@ -51,6 +54,10 @@ if TYPE_CHECKING:
 
 #: Responses of the front of machines.
 JUDGED = ("time_s", "cost", "energy_j")
+#: What the best in each is called; of time and cost together, what takes the least of their product.
+BEST = {"time_s": "fastest", "cost": "cheapest", "energy_j": "least energy", "rate_gflops": "fastest"}
+#: Of less probability it is said.
+SURE = 0.95
 NODE = "node"
 MAX_MACHINES = 10_000
 #: Of the front, at most.
@@ -103,11 +110,13 @@ class PricedMachine:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A point: its responses, and the probability that it is on the front."""
+    """A point: its responses, and the probability that it is on the front; first : that it is the best in each of
+    `_superlatives`, none from one seed."""
 
     point: Point
     spreads: dict[str, Spread]
     probability: float
+    first: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """An entry of the JSON."""
@@ -144,22 +153,40 @@ class Front:
 
     @property
     def text(self) -> str:
-        """The answer in one sentence."""
-        names_of: dict[Point, list[str]] = {}
-        for name in self.responses:
-            names_of.setdefault(self._best(name).point, []).append(name)
-        parts = []
-        for point, names in names_of.items():
-            member = self._best(names[0])
-            figures = ", ".join(amount_of(name, member.spreads[name]) for name in names)
-            doubt = "" if self.comparable(member) else "; not comparable"
-            parts.append(f"in {listed(list(map(_subject, names)))}: {called(point)} ({figures}{doubt})")
-        return f"Best {'; '.join(parts)}; {self.count}"
+        """The first line, and how many are worth considering."""
+        return f"{answered(self)}; {self.count}"
 
-    def _best(self, response: str) -> Member:
-        """The one with the best mean, among those that are likely on the front."""
-        sign = 1.0 if response in LESS_IS_BETTER else -1.0
-        return min(self.likely or self.members, key=lambda member: sign * member.spreads[response].mean)
+    @property
+    def sentence(self) -> str:
+        """What is best in what, in one sentence."""
+        words_of: dict[Point, list[str]] = {}
+        best = {}
+        for place, (words, names) in enumerate(_superlatives(self.responses).items()):
+            found = self._best(names)
+            best[found.point] = found
+            chance = found.first[place] if found.first else 1.0
+            doubt = f" (with a probability of {100.0 * chance:.0f} %)" if chance < SURE else ""
+            words_of.setdefault(found.point, []).append(f"{words}{doubt}")
+        parts = []
+        for point, all_words in words_of.items():
+            figures = ", ".join(amount_of(name, best[point].spreads[name]) for name in self.responses)
+            doubt = "" if self.comparable(best[point]) else "; not comparable"
+            parts.append(f"{listed(all_words)}: {called(point)} ({figures}{doubt})")
+        return begun("; ".join(parts))
+
+    @property
+    def further(self) -> None:
+        """Nothing is known that would decide more."""
+
+    def _best(self, responses: Sequence[str]) -> Member:
+        """The one with the best mean, or product of means, among those that are likely on the front."""
+        signs = [1.0 if name in LESS_IS_BETTER else -1.0 for name in responses]
+        return min(
+            self.likely or self.members,
+            key=lambda member: prod(
+                member.spreads[name].mean ** sign for name, sign in zip(responses, signs, strict=True)
+            ),
+        )
 
     @property
     def count(self) -> str:
@@ -172,13 +199,12 @@ class Front:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
-        titles = ("configuration", *map(label, self.responses), "on the front", "note")
+        titles = ("configuration", *map(label, self.responses), "on the front")
         rows = [
             (
                 called(one.point),
                 *(one.spreads[name].figure() for name in self.responses),
-                f"{100.0 * one.probability:.0f} %",
-                "" if self.comparable(one) else "not comparable",
+                f"{100.0 * one.probability:.0f} %{'' if self.comparable(one) else '; not comparable'}",
             )
             for one in self.likely
         ]
@@ -191,6 +217,15 @@ class Front:
             "points": [member.to_dict() | {"comparable": self.comparable(member)} for member in self.members],
             "refused": [{"point": dict(point), "reason": reason} for point, reason in self.refused.items()],
         }
+
+
+def _superlatives(responses: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What the best is called, and in the product of which responses it is that."""
+    known: dict[str, tuple[str, ...]] = {BEST.get(name, f"best in {_subject(name)}"): (name,) for name in responses}
+    if {"time_s", "cost"} <= set(responses):
+        del known[BEST["cost"]]
+        known["best for the money"] = ("time_s", "cost")
+    return known
 
 
 def _subject(response: str) -> str:
@@ -281,7 +316,8 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
         values.setdefault("application.grid", grid_text(nodes * ranks))
     price = fsum(part.count(nodes) * part.price for part in parts.values())
     watts = fsum(part.count(nodes) * part.watts for part in parts.values())
-    others = [name for name, part in parts.items() if part.kind != NODE]
+    several = Counter(part.kind for part in catalogue.parts.values())
+    others = [name for name, part in parts.items() if part.kind != NODE and several[part.kind] > 1]
     node = next(name for name, part in parts.items() if part.kind == NODE)
     return PricedMachine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, values)
 
@@ -349,12 +385,13 @@ def front(
     groups, runs = by_point(outcomes), values.shape[2]
     # Not where seeds were left out, which other points lack.
     known = [(controls or {}).get(point) if len(groups[point]) == runs else None for point in points]
-    chances = _on_front(np.log(values) * signs[None, :, None], known, seed)
+    of_best = [[responses.index(name) for name in names] for names in _superlatives(responses).values()]
+    chances, firsts = _on_front(np.log(values) * signs[None, :, None], known, of_best, seed)
     members = []
     for at, point in enumerate(points):
         common = sorted(groups[point], key=lambda one: one.trial.seed)
         spreads = {name: spread(common, name, (controls or {}).get(point)) for name in responses}
-        members.append(Member(point, spreads, float(chances[at])))
+        members.append(Member(point, spreads, float(chances[at]), tuple(map(float, firsts[at]))))
     members.sort(key=lambda one: -one.probability)
     return Front(tuple(responses), tuple(members), refused)
 
@@ -367,11 +404,14 @@ def is_on_front(values: "Floats") -> "Booleans":
     return found
 
 
-def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) -> "Floats":
-    """Probability of each point; logs of shape (points, responses, seeds), controls of the points."""
+def _on_front(
+    logs: "Floats", controls: Sequence[Controls | None], of_best: Sequence[Sequence[int]], seed: int
+) -> "tuple[Floats, Floats]":
+    """Probability of each point, and that it is the best in each product of responses, which are the numbers in
+    `of_best`; logs of shape (points, responses, seeds), controls of the points."""
     count = logs.shape[2]
     if count == 1:
-        return np.asarray(is_on_front(logs[:, :, 0]).astype(np.float64))
+        return is_on_front(logs[:, :, 0]).astype(np.float64), np.empty((len(logs), 0))
     left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
     adjusted_logs = np.array([[one.logs for one in point] for point in left])
     middle = adjusted_logs.mean(axis=2)
@@ -384,8 +424,11 @@ def _on_front(logs: "Floats", controls: Sequence[Controls | None], seed: int) ->
     degrees = count - 1 - max(one.estimated for point in left for one in point)
     scale = np.sqrt(degrees / generator.chisquare(degrees, draws))
     places = generator.integers(length, size=draws) if length else None
-    hits = np.zeros(len(logs))
+    hits, firsts = np.zeros(len(logs)), np.zeros((len(logs), len(of_best)))
     for draw in range(draws):
         drawn = middle + scale[draw] * (apart @ generator.standard_normal(count))
-        hits += is_on_front(drawn if places is None else drawn + explained[:, :, places[draw]])
-    return np.asarray(hits / draws)
+        drawn = drawn if places is None else drawn + explained[:, :, places[draw]]
+        hits += is_on_front(drawn)
+        for place, columns in enumerate(of_best):
+            firsts[drawn[:, columns].sum(axis=1).argmin(), place] += 1.0
+    return hits / draws, firsts / draws

@@ -80,7 +80,7 @@ class Checked:
         cost = {
             "simulations": takes.missing, "simulations_at_most": takes.most, "further_simulations": takes.further,
             "further_at_most": takes.most_further, "known": takes.known, "workers": takes.workers,
-            "cpu_s": takes.cpu_s, "wall_s": takes.wall_s,
+            "cpu_s": takes.cpu_s, "wall_s": takes.wall_s, "wall_s_at_most": takes.most_wall_s,
         }  # fmt: skip
         plain = study.model_dump(mode="json", exclude_unset=True)
         varied: dict[str, Any] = {name: plain[name] for name in ("factors", "scenarios") if name in plain}

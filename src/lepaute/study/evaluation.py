@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum, isfinite, nan
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from lepaute.errors import InputError
 from lepaute.kit.later import np, npt
-from lepaute.kit.text import scaled_unit
+from lepaute.kit.text import duration, scaled_unit
 from lepaute.simulate.prediction.parts import sampling_sd_of
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
@@ -33,6 +33,8 @@ RESPONSES: Mapping[str, tuple[str, str]] = {
     "energy_j": ("the energy", "J"),
     "gflops_per_watt": ("the rate per watt", "Gflop/s/W"),
 }
+#: What changes a response by a smaller share, whichever way, matters little.
+LITTLE = 0.03
 #: Levels that are named one by one.
 MAX_NAMED = 6
 
@@ -150,6 +152,34 @@ class Outcome:
             why = self.refusal or f"known are {', '.join(self.responses)}"
             raise InputError(f"there is no response {response[:80]!r} at {self.trial.point}: {why}")
         return self.responses[response]
+
+
+class Further(NamedTuple):
+    """What would decide what is open, if everything is as it seems so far;  simulations : that are missing for it."""
+
+    means: str
+    simulations: int
+
+    def text(self, simulation_s: float | None = None) -> str:
+        """In words; simulation_s : seconds that one took, all workers together."""
+        more = f", about {duration(simulation_s * self.simulations)} more," if simulation_s else ""
+        return f"{self.means}{more} would decide"
+
+
+class Answered(Protocol):
+    """What a question gives: its answer in one sentence without a full stop, and what would decide what it leaves
+    open, where that is known."""
+
+    @property
+    def sentence(self) -> str: ...
+
+    @property
+    def further(self) -> Further | None: ...
+
+
+def answered(answer: Answered, simulation_s: float | None = None) -> str:
+    """The first line of an answer; simulation_s : as of `Further.text`."""
+    return "; ".join([answer.sentence, *([answer.further.text(simulation_s)] if answer.further else [])])
 
 
 #: Outcomes of trials, in the order of the trials. A trial that cannot be has a refusal; nothing is raised for it.

@@ -20,8 +20,8 @@ from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Adjusted, Controls, adjusted, controls_of_ratio
 from lepaute.stats.expanding import Floats
-from lepaute.stats.intervals import prediction_interval
-from lepaute.stats.student import NORMAL_975, student_quantile
+from lepaute.stats.intervals import prediction_interval, runs_that_tell
+from lepaute.stats.student import student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
 
@@ -29,8 +29,6 @@ from lepaute.study.trust import by_share
 #: degrees of freedom as this.
 FEW_RUNS, WORTH_OF_OTHERS = 4, 6.0
 DRAWS = 4000
-#: More runs of each point than these are not advised.
-MAX_ADVISED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +211,10 @@ class _Gap:
 
     @property
     def enough(self) -> int | None:
-        """Runs of each with which 0 would be outside the 95 % interval of a further difference, if mean and standard
-        deviation are what they seem; None where no number would do."""
-        known = NORMAL_975 * self.known_sd
-        if self.degrees == 0.0 or abs(self.mean) <= hypot(NORMAL_975 * self.sd, known):
+        """Runs of each that would tell the difference; None where no number would do."""
+        if self.degrees == 0.0:
             return None
-        estimated = 1 + self.left.estimated
-        for runs in range(max(self.count, 1 + estimated), MAX_ADVISED + 1):
-            own = student_quantile(0.975, runs - estimated) * self.sd * sqrt(1.0 + 1.0 / runs)
-            if hypot(own, known) < abs(self.mean):
-                return runs
-        return None
+        return runs_that_tell(self.mean, self.sd, self.known_sd, self.count, self.left.estimated)
 
 
 def rank(

@@ -15,6 +15,7 @@ from lepaute.study.evaluation import (
     SCENARIO,
     Outcome,
     Point,
+    answered,
     by_point,
     called,
     label,
@@ -58,7 +59,6 @@ class PageFacts:
 class _Content(NamedTuple):
     """What the page of a question has of its own."""
 
-    answer: str
     sure: Sequence[str]
     pictures: Sequence[tuple[str, plot.Picture | None]]
     tables: Sequence[dict[str, Any] | None]
@@ -116,7 +116,7 @@ def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -
             ("As it was run:" if command is not facts.commands[-1] else "From the study beside this page:", command)
             for command in facts.commands
         ],
-        answer=content.answer,
+        answer=answered(answer),
         state=answer.decision.state("for"),
         sure=content.sure,
         beware=[*facts.caveats, *_outside(outcomes)],
@@ -168,7 +168,6 @@ def _whatif(answer: WhatIfAnswer) -> _Content:
     if answer.source is not None:
         sure.append(f"published figures: {answer.source}")
     return _Content(
-        answer.sentence,
         sure,
         [(f"Change of {noun(name)}", plot.changes(answer, name)) for name in answer.responses],
         [records_table("Comparisons", _comparisons(answer))],
@@ -180,8 +179,8 @@ def _tuned(found: Tuned) -> _Content:
     others, near = len(ranking.standings) - 1, len(ranking.near) - 1
     sure = [
         f"{found.simulations} simulations of {found.budget}; ended: {found.ended}",
-        f"the first has a probability of {100.0 * ranking.best.probability:.0f} % to be the best one on the machine",
         f"{near} of {others} others cannot be told from it" if near else f"all {others} others can be told from it",
+        *(fact for _, fact in found.facts),
     ]
     tables = [records_table("Points", _standings(ranking)), _refusals(ranking.refused)]
     if real is not None:
@@ -192,7 +191,6 @@ def _tuned(found: Tuned) -> _Content:
         rows = [{"point": str(point), "real time, s": seconds} for point, seconds in real.runs]
         tables.insert(0, records_table("Real runs", rows))
     return _Content(
-        found.sentence,
         sure,
         [
             ("Ranking", plot.ranking(ranking)),
@@ -232,7 +230,6 @@ def _effects(found: Effects) -> _Content:
         for term in found.terms
     ]
     return _Content(
-        found.sentence,
         sure,
         [("Effects", plot.tornado(found)), ("Shares of the variance", plot.shares(found))],
         [records_table("Levels", levels), records_table("Analysis of variance", rows)],
@@ -253,7 +250,7 @@ def _sobol(found: SobolIndices) -> _Content:
         for name in found.total
     ]
     pictures = [("Shares of the variance", plot.shares(found))]
-    return _Content(found.text, sure, pictures, [records_table("Sobol indices", rows)])
+    return _Content(sure, pictures, [records_table("Sobol indices", rows)])
 
 
 def _front(found: Front) -> _Content:
@@ -270,7 +267,7 @@ def _front(found: Front) -> _Content:
         for member in found.members[:MAX_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
-    return _Content(found.text, sure, [("Pareto front", plot.pareto(found))], tables)
+    return _Content(sure, [("Pareto front", plot.pareto(found))], tables)
 
 
 def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ real_runs.csv   real runs that have corrected the answer
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.study.checking import opened_study, question_of, rehearsed, unused_keys
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import Outcome, Point, Trial
+from lepaute.study.evaluation import Answered, Outcome, Point, Trial, answered
 from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
@@ -49,7 +50,7 @@ WORTH_PROCESSES_S = 30.0
 MAX_WORKERS = 4096
 
 
-class Answer(Protocol):
+class Answer(Answered, Protocol):
     """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged; decision :
     that it leaves little open."""
 
@@ -71,6 +72,7 @@ class StudyRun(Public):
 
     simulated, reused : of the study's own, made and known before;  further : made, that judge or price points
     caveats : what a reader of the answer must know;  weaknesses : those of them that are of platforms and applications
+    simulation_s : seconds that one took, all workers together; None where all were known
     """
 
     study: Study
@@ -82,6 +84,12 @@ class StudyRun(Public):
     folder: Path | None = None
     caveats: tuple[str, ...] = ()
     weaknesses: tuple[Weakness, ...] = ()
+    simulation_s: float | None = None
+
+    @property
+    def first_line(self) -> str:
+        """The answer in one sentence, and how long what would decide the rest takes."""
+        return answered(self.answer, self.simulation_s)
 
     @property
     def text(self) -> str:
@@ -97,6 +105,8 @@ class StudyRun(Public):
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         return {
+            "question": self.study.question,
+            "answer": answered(self.answer),
             **self.answer.to_dict(),
             **self.answer.decision.beside(self.weaknesses).to_dict(),
             "title": self.study.title,
@@ -124,7 +134,7 @@ class StudyRun(Public):
         return f"<StudyRun: {self.study.title or self.study.question}, {counted(len(self.outcomes), 'trial')}>"
 
     def _repr_html_(self) -> str:
-        facts = [("answer", self.answer.text), ("simulations", self.counts), ("folder", self.folder)]
+        facts = [("answer", self.first_line), ("simulations", self.counts), ("folder", self.folder)]
         return facts_html(self.study.title or self.study.question, facts, [f"warning: {text}" for text in self.caveats])
 
 
@@ -191,6 +201,7 @@ def run_study(
 
             if place is not None:
                 write_whole(place / "study.yaml", study_text(_seen_from(place, original, configurations.folder)))
+            began_s = time.monotonic()
             affordable, spent = _within_seconds(session)
             more = {"is_over": session.is_over} if original.question in ("tune", "whatif") else {}
             answer: Answer = question_of(original)(affordable, configurations, evaluate, **more)
@@ -199,7 +210,9 @@ def run_study(
         notes = (*spent, *unused, *caveats(outcomes, configurations, answer.trusts))
         counts = session.simulated, session.reused, session.further
         weak = configurations.weaknesses({run.trial.point: 0 for run in outcomes if run.refusal is None})
-        run = StudyRun(original, answer, outcomes, *counts, place, notes, weak)
+        made = session.simulated + session.further
+        simulation_s = (time.monotonic() - began_s) / made if made else None
+        run = StudyRun(original, answer, outcomes, *counts, place, notes, weak, simulation_s)
     except LepauteError:
         if place is not None and is_new and not results.any:
             shutil.rmtree(place, ignore_errors=True)

@@ -213,18 +213,27 @@ class Estimate:
     trials: Sequence[Trial] = field(default=(), repr=False)
 
     @property
+    def most_wall_s(self) -> float | None:
+        """Where as many are made as may be, each of either kind as long as those that are expected."""
+        if self.wall_s is None:
+            return None
+        own, others = self.most / max(self.missing, 1), self.most_further / max(self.further, 1)
+        return self.wall_s * max(1.0, self.study_share * own + (1.0 - self.study_share) * others)
+
+    @property
     def text(self) -> str:
         """One sentence."""
-        text = f"{counted(self.missing, 'simulation')}{f', at most {self.most},' if self.most > self.missing else ''}"
+        fewest = f"{self.missing} to " if self.most > self.missing else ""
+        text = f"{fewest}{counted(max(self.most, self.missing), 'simulation')}"
         text += f" ({self.known} known already)" if self.known else ""
         if self.most_further:
             text += f" (at most {self.most_further} more to judge them)"
         if self.wall_s is None:
             text += " by emulation, one after the other; how long one takes is not known in advance"
         else:
-            ratio = 1.0 + self.study_share * (self.most / max(self.missing, 1) - 1.0)
-            most = f", at most {duration(self.wall_s * ratio)}," if ratio > 1.0 else ""
-            text += f", about {duration(self.wall_s)}{most} on {counted(self.workers, 'worker')}"
+            (least, unit), (most, of_most) = (duration(each).split() for each in (self.wall_s, self.most_wall_s or 0.0))
+            first = f"{least}{f' {unit}' * (unit != of_most)} to " if (least, unit) != (most, of_most) else ""
+            text += f", about {first}{most} {of_most} on {counted(self.workers, 'worker')}"
         if self.longest is not None and self.longest[1] > 0.0:
             text += f"; {100.0 * self.longest[1]:.0f} % of it at {self.longest[0]}"
         if self.refused:

@@ -9,7 +9,7 @@ taken off. Every run of a row is another repeat on its machine and day.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from math import exp, floor, log, log1p, sqrt
+from math import ceil, exp, floor, log, log1p, log2, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from lepaute.kit.text import with_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
 from lepaute.stats.student import NORMAL_975
-from lepaute.study.evaluation import Evaluate, Point, Trial, Value, noun
+from lepaute.study.evaluation import Evaluate, Further, Point, Trial, Value, answered, noun
 from lepaute.study.trust import decision_of
 
 if TYPE_CHECKING:
@@ -85,12 +85,33 @@ class SobolIndices:
         return decision_of(not all(map(self.is_null, self.total)), self.trusts.values())
 
     @property
-    def text(self) -> str:
+    def sentence(self) -> str:
         """The answer in one sentence."""
-        parts = [f"{name} {index.text}" for name, index in self.total.items() if not self.is_null(name)]
+        found = [name for name in self.total if not self.is_null(name)]
+        parts = [f"{name} {self.total[name].text}" for name in found]
         said = ", ".join([*parts, f"{SEED} {self.machine.text}", f"a run's own noise {100.0 * self.noise:.1f} %"])
-        none = "" if parts else "No factor shows an effect. "
-        return f"{none}Shares of the variance of {noun(self.response)}, with interactions: {said}"
+        if not found:
+            first = "No factor shows an effect"
+        elif self.machine.low > self.total[found[0]].high:
+            first = f"{SEED} matter more than any factor"
+        else:
+            first = f"{found[0]} {'matters most' if found[0] == next(iter(self.total)) else 'is shown to matter'}"
+        return f"{first}: of the variance of {noun(self.response)}, with interactions, {said}"
+
+    @property
+    def further(self) -> Further | None:
+        """The simulations that would show the largest total index, where none shows."""
+        first, index = next(iter(self.total.items()))
+        if not self.is_null(first) or index.value <= 0.0:
+            return None
+        rows = 1 << ceil(log2(self.rows * ((index.value - index.low) / index.value) ** 2) + 1e-9)
+        needed = simulations_of(len(self.total), rows)
+        return Further(f"budget.simulations {needed}", needed) if rows <= MOST else None
+
+    @property
+    def text(self) -> str:
+        """The first line."""
+        return answered(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""

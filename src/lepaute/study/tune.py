@@ -23,10 +23,12 @@ from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     Evaluate,
+    Further,
     Once,
     Outcome,
     Point,
     amount_between,
+    answered,
     by_point,
     label,
     noun,
@@ -93,24 +95,19 @@ class Tuned:
 
     @property
     def text(self) -> str:
-        """The sentence, and a table of the first points."""
+        """The answer, what it rests on, and a table of the first points."""
         titles, rows, rest = self.table()
         more = f"\nand {rest} more" if rest > 0 else ""
-        return f"{self.sentence}\n\n{text_table(titles, rows, left=(len(titles) - 1,))}{more}"
+        said = "; ".join([answered(self), *(fact for _, fact in self.facts)])
+        return f"{said}\n\n{text_table(titles, rows, left=(len(titles) - 1,))}{more}"
 
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        return "; ".join(text for _, text in self.parts)
-
-    @property
-    def parts(self) -> list[tuple[str, str]]:
-        """Clauses of the sentence, each with a word for what it tells, empty for the answer itself."""
         if self.real is not None:
-            return [("", self.real.text)]
+            return self.real.text
         ranking = self.ranking
-        best, ahead, rivals = ranking.best, ranking.ahead, ranking.rivals
-        near = len(ranking.near)
+        best, ahead, near = ranking.best, ranking.ahead, len(ranking.near)
         alike = f", one of {near} that cannot be told apart" if near > 1 else ""
         among = " of those that are comparable" if ahead else ""
         answers = [f"Best{among}: {best.point}, {self._value_of(best)}{alike}"]
@@ -122,11 +119,28 @@ class Tuned:
             )
         if best.flagged:
             answers[0] += f", but neither it nor any other is comparable: {'; '.join(best.trust.reasons)}"
-        parts = [*(("", answer) for answer in answers), ("sure", self._near_words())]
+        return "; ".join(answers)
+
+    @property
+    def further(self) -> Further | None:
+        """Runs that would tell the best from all others; none where no number would."""
+        near = self.ranking.near
+        enough = [one.enough for one in near[1:]]
+        known = [each for each in enough if each is not None]
+        if self.real is not None or not known or len(known) < len(enough):
+            return None
+        return Further(f"{max(known)} runs of each", sum(max(0, max(known) - one.runs) for one in near))
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """How sure the answer is and what would decide, each with a word for what it tells."""
+        if self.real is not None:
+            return []
+        rivals, parts = self.ranking.rivals, [("sure", self._near_words())]
         if rivals:
             why = "; ".join(rivals[0].trust.reasons)
             parts.append(("rivals", f"{len(rivals)} more may be as good but cannot be compared: {why}"))
-        if ahead or rivals or best.flagged:
+        if self.ranking.ahead or rivals or self.ranking.best.flagged:
             means = [*([f"`{self.remedy}`"] if self.remedy else []), "--real-runs N"]
             parts.append(("decide", f"to decide: {', or '.join(means)}"))
         return parts
@@ -143,8 +157,8 @@ class Tuned:
         more = max((each for each in enough if each is not None), default=None)
         never = sum(each is None for each in enough)
         if never == 0:
-            would = f"{more} runs of each would tell these {near} apart"
-        elif more is None:
+            return chance
+        if more is None:
             would = (
                 f"no number of simulated runs would tell these {near} apart: which is faster differs from machine to "
                 "machine"
@@ -156,14 +170,13 @@ class Tuned:
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
         """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
         many more there are."""
-        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best", "note")
+        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best")
         rows = [
             (
                 *map(shown, one.point.values()),
                 one.runs,
                 significant(one.value, 4) if one.spread is None else one.spread.figure(),
-                "the best" if one is self.ranking.best else one.in_words,
-                f"not comparable: {'; '.join(one.trust.reasons)}" if one.flagged else "",
+                f"{'the best' if one is self.ranking.best else one.in_words}{'; not comparable' * one.flagged}",
             )
             for one in self.ranking.standings[:MAX_ROWS]
         ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, significant
 from lepaute.simulate.prediction.comparing import NO_DIFFERENCE, ROUNDING, Difference, Pairing, Runs
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
@@ -22,11 +22,13 @@ from lepaute.stats.control_variates import Controls
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
+    LITTLE,
     SCENARIO,
     Evaluate,
+    Further,
     Outcome,
     Point,
-    begun,
+    answered,
     by_point,
     called,
     label,
@@ -189,31 +191,69 @@ class WhatIfAnswer:
     def sentence(self) -> str:
         """The answer in one sentence."""
         known, count, of = self._changes, len(self.comparisons), noun(self.responses[0])
-        comparable = [(each, change) for each, change in known if not each.reasons]
-        shown = [(each, change) for each, change in comparable if change.is_told_apart]
+        comparable, shown, response = self._comparable, self._shown, of.removeprefix("the ")
         if not known:
-            return "Nothing could be compared: every configuration was refused."
-        if count == 1:
-            return f"{begun(of)} with {self._named_change(known[0][0])}."
+            return "Nothing could be compared: every configuration was refused"
         if not comparable:
-            return f"None of {count} changes can be judged: not comparable, {known[0][0].reasons[0]}."
+            first = known[0][0]
+            if count == 1:
+                return f"{self.name_of(first)} cannot be judged: {response} {self.change_of(first)}"
+            return f"None of {count} changes can be judged: not comparable, {first.reasons[0]}"
         others = f"; {count - len(comparable)} of {count} cannot be compared" if len(comparable) < count else ""
-        if all(change.text == NO_DIFFERENCE for _, change in comparable):
-            return f"None of {len(comparable)} makes any difference to {of}{others}."
         largest, change = (shown or comparable)[0]
-        if self.runs > 1 and not shown:
-            more = f"; {change.narrower}" if change.narrower else ""
+        name, told = self.name_of(largest), f"{response} {self.change_of(largest)}"
+        if all(change.text == NO_DIFFERENCE for _, change in comparable):
+            none = f"{name} makes no" if count == 1 else f"None of {len(comparable)} makes any"
+            return f"{none} difference to {of}{others}"
+        if self.runs == 1:
+            return f"{name} seems to matter{' most' if count > 1 else ''}: {told}{others}"
+        bounds = [bound for _, one in comparable for bound in (one.low, one.high)]
+        is_little = min(bounds) >= 1.0 / (1.0 + LITTLE) and max(bounds) <= 1.0 + LITTLE and len(comparable) == count
+        if is_little and not shown:
+            most = significant(100.0 * max(abs(bound - 1.0) for bound in bounds), 2)
+            none = f"{name} matters little" if count == 1 else f"None of {count} changes matters much"
+            return f"{none}: {response} differs by {most} % at most (95 %)"
+        if not shown:
+            seems = f"{response} {change.bounds()}, 95 %"
+            if count == 1:
+                return f"{name} cannot be told from {self.base_name}: {seems}{self._undecided}"
             return (
-                f"None of {len(comparable)} changes makes a difference to {of} that can be shown; the largest seems to "
-                f"be that of {self.name_of(largest)} (95 %: {change.bounds()}){more}{others}."
+                f"None of {len(comparable)} changes can be told from {self.base_name}: the largest seems to be {name} "
+                f"({seems}){self._undecided}{others}"
             )
-        told = "" if self.runs == 1 else f"; {len(shown)} of {count} can be told from the base"
-        return f"{begun(of)} with {self._named_change(largest)}, the largest change{told}{others}."
+        if count == 1:
+            return f"{name} matters{' little' if is_little else ''}: {told}"
+        others = f"; {len(shown)} of {count} can be told from {self.base_name}{others}"
+        if is_little:
+            return f"None of {count} changes matters much: with {name}, the largest, {told}{others}"
+        return f"{name} matters most: {told}{others}"
+
+    @property
+    def further(self) -> Further | None:
+        """Runs that would tell the largest change from the base, where none can be."""
+        if self._shown or not self._comparable or (enough := self._comparable[0][1].enough) is None:
+            return None
+        return Further(f"--runs {enough}", len(self.trusts) * (enough - self.runs))
+
+    @property
+    def _comparable(self) -> list[tuple[LevelComparison, Difference]]:
+        return [(pair, change) for pair, change in self._changes if not pair.reasons]
+
+    @property
+    def _shown(self) -> list[tuple[LevelComparison, Difference]]:
+        return [(pair, change) for pair, change in self._comparable if change.is_told_apart]
+
+    @property
+    def _undecided(self) -> str:
+        """Where no number of runs is likely to decide, that this is so, or what might."""
+        if self.further is not None:
+            return ""
+        return "; ".join(["", "more runs would hardly decide", *filter(None, [self._comparable[0][1].narrower])])
 
     @property
     def text(self) -> str:
         """The sentence, and a table of the comparisons."""
-        return f"{self.sentence}\n\n{text_table(*self.table(), left=None)}\n({self.pairing})"
+        return f"{answered(self)}.\n\n{text_table(*self.table(), left=None)}\n({self.pairing})"
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each level of each setting, the base first."""
@@ -270,8 +310,6 @@ class WhatIfAnswer:
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         return {
-            "question": "whatif",
-            "answer": self.sentence,
             **{name: getattr(self, name) for name in ("factor", "base", "runs", "same_noise", "told_apart")},
             **({} if self.source is None else {"published_source": self.source}),
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
@@ -279,9 +317,6 @@ class WhatIfAnswer:
 
     def _difference(self, comparison: LevelComparison) -> Difference | None:
         return comparison.differences.get(self.responses[0])
-
-    def _named_change(self, comparison: LevelComparison) -> str:
-        return f"{self.name_of(comparison)}: {self.change_of(comparison)}"
 
     def _row(self, comparison: LevelComparison, side: Side, change: str) -> tuple[str, ...]:
         values = side.spreads.get(self.responses[0])

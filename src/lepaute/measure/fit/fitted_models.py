@@ -1,6 +1,6 @@
 """From archives to models: reads observations, fits everything, and makes a platform of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import get_type_hints
 
@@ -65,7 +65,11 @@ from lepaute.simulate.platform.kernel_model import KernelModel, told_of_missing
 from lepaute.simulate.platform.network_model import Network
 from lepaute.simulate.platform.schema import Blas, Days, Platform, Sentinel, SlowState, Wandering
 
+#: Called with what is being fitted and the share of the work that is done.
+Progress = Callable[[str, float], None]
 NODE = 1
+#: Of the work, what is the models of kernels.
+KERNELS_SHARE = 0.8
 #: Probes that a warning names, all of one node.
 MAX_NAMED = 9
 #: How the warning begins that the models include disturbed runs.
@@ -128,6 +132,7 @@ def models(
     archives: Archives,
     forms: Mapping[str, Form] | None = None,
     network_condition: str | None = None,
+    progress: Progress = lambda *_: None,
 ) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
@@ -149,7 +154,7 @@ def models(
     table, watched, episodes = in_usual_state(table, watches(given), hosts)
     messages, slow_messages = (messages, 0) if episodes is None else without_slow_messages(messages, episodes, several)
     links = _links(given, messages, hosts, network_condition)
-    found, notes = _fit_all(_by_threads(table), forms or {})
+    found, notes = _fit_all(_by_threads(table), forms or {}, progress)
     if not found:
         raise FitError("no kernel could be fitted; the archives hold no usable calls, calibrate again")
     excess, excess_error = machine_excess(
@@ -164,6 +169,7 @@ def models(
         found = [replace(each, kernel=each.kernel.with_effects(differences)) for each in found]
     places = _places(table, shape)
     rows, kernel_values = [], []
+    progress("errors of the models", KERNELS_SHARE)
     errors = discrepancies([(each.calls, each.kernel) for each in found], effects, excess)
     for each, discrepancy in zip(found, errors, strict=True):
         crowding = with_size_error(each.crowding, each.calls, each.kernel, effects)
@@ -230,6 +236,7 @@ def platform_and_models(
     name: str,
     forms: Mapping[str, Form] | None = None,
     network_condition: str | None = None,
+    progress: Progress = lambda *_: None,
 ) -> tuple[Platform, FittedModels]:
     """The platform of the nodes that the archives measured, and the models in it with their quality and warnings.
 
@@ -237,7 +244,7 @@ def platform_and_models(
     Raises FitError as `models` does.
     """
     given = calibrations(archives)
-    fitted = models(given, forms, network_condition)
+    fitted = models(given, forms, network_condition, progress)
     about, count, shape = given[0].about, len(fitted.hosts), shape_of(given)
     cores = about.node_cores or 1 + max(core for archive in given for core in archive.about.cores or (0,))
     description = " ".join(
@@ -355,15 +362,18 @@ def _by_threads(table: pandas.DataFrame) -> dict[int, pandas.DataFrame]:
     return {int(threads): table[(table[THREADS] == threads).to_numpy()] for threads in sorted(table[THREADS].unique())}
 
 
-def _fit_all(tables: Mapping[int, pandas.DataFrame], forms: Mapping[str, Form]) -> tuple[list[_Found], list[str]]:
+def _fit_all(
+    tables: Mapping[int, pandas.DataFrame], forms: Mapping[str, Form], progress: Progress
+) -> tuple[list[_Found], list[str]]:
     """Kernels of the tables of each number of threads; those that cannot be fitted are noted."""
     found, notes = [], []
-    for threads, table in tables.items():
+    for place, (threads, table) in enumerate(tables.items()):
         calls = calls_by_kernel(table)
         calls.update(glue_calls(table))
-        for name, measured in calls.items():
+        for number, (name, measured) in enumerate(calls.items()):
             if len(measured) == 0:
                 continue
+            progress(f"fitting {name}", KERNELS_SHARE * (place + number / len(calls)) / len(tables))
             crowding = crowding_of(measured)
             alone = relieved(measured, crowding.rows)
             try:

@@ -7,7 +7,7 @@ between two real runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, hypot, isnan, sqrt
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import none_if_nan, of_type
-from lepaute.kit.text import change_in_words, percent
+from lepaute.kit.text import change_in_words
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.machine.population import drawn_alike
@@ -23,12 +23,7 @@ from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.predicting import repeated
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.stats.control_variates import Controls, adjusted, controls_of_ratio
-from lepaute.stats.intervals import median_of_runs, prediction_interval, standard_deviation
-from lepaute.stats.student import NORMAL_975, student_quantile
-
-#: Runs that are advised where more would narrow an interval, and how much they would have to.
-USUAL_RUNS, WORTH_NARROWING = 30, 0.1
-
+from lepaute.stats.intervals import median_of_runs, prediction_interval, runs_that_tell, standard_deviation
 
 #: A ratio this near to 1 in all runs is one of equal runs, but for rounding.
 ROUNDING = 1e-9
@@ -48,6 +43,7 @@ class Difference:
     run_noise : whether the interval holds what differs between two runs of one day
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
+    enough    : pairs of runs, more than there are, that would tell it from 1; None where no number would
     """
 
     ratio: float
@@ -58,6 +54,7 @@ class Difference:
     narrower: str = ""
     pairs: int = 1
     shared_variance: float = 0.0
+    enough: int | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return f"<Difference {self.text}>"
@@ -197,15 +194,20 @@ class Pairing:
         middle = median_of_runs(stated, controls_of_stated)
         moved = middle / median_of_runs(ratios, controls)
         low, high = prediction_interval(ratios, common_sd, controls).ends
+        enough = _enough(middle, ratios, common_sd, controls)
+        narrower = [f"--runs {enough} would decide"] if enough else []
+        if self.assumed:
+            narrower.append("a calibration instead of what is assumed would narrow it")
         return Difference(
             middle,
             low * moved,
             high * moved,
             self.shared,
             self.run_noise,
-            what_narrows(ratios, common_sd, controls, assumed=self.assumed),
+            "; ".join(narrower),
             len(ratios),
             _shared_variance((again or reference).values, other.values),
+            enough,
         )
 
     def _ratios(self, reference: Runs, other: Runs) -> tuple[list[float], float, Controls | None]:
@@ -320,33 +322,12 @@ def own_relative_sd(one: Platform, other: Platform) -> float:
     return hypot(*(0.0 if each.days is None else each.days.common_relative_sd for each in (one, other)))
 
 
-def what_narrows(
-    ratios: Sequence[float], common_sd: float = 0.0, controls: Controls | None = None, *, assumed: bool
-) -> str:
-    """What makes the interval of a difference narrower, in words; empty where nothing known.
-
-    ratios, common_sd, controls : as `prediction_interval` takes them: more runs narrow what these leave
-    """
-    words = []
-    if 1 < len(ratios) < USUAL_RUNS:
-        less = _narrowed(ratios, common_sd, controls)
-        if less >= WORTH_NARROWING:
-            words.append(f"--runs {USUAL_RUNS} would narrow this by {percent(less)}")
-    if assumed:
-        words.append("a calibration instead of what is assumed would narrow it" + (" further" if words else ""))
-    return "; ".join(words)
-
-
-def _narrowed(ratios: Sequence[float], common_sd: float, controls: Controls | None) -> float:
-    """The share by which the usual runs would narrow the interval, if all spreads are what they seem."""
-    count = len(ratios)
+def _enough(middle: float, ratios: Sequence[float], common_sd: float, controls: Controls | None) -> int | None:
+    """`Difference.enough`, of ratios about another middle."""
+    if len(ratios) < 2:
+        return None
     left = adjusted([_core.natural_log(ratio) for ratio in ratios], controls)
-    variance = standard_deviation(left.logs) ** 2 * (count - 1) / (count - 1 - left.estimated)
-    known = NORMAL_975**2 * (left.variance + common_sd**2)
-
-    def reach(runs: int) -> float:
-        own = student_quantile(0.975, runs - 1 - left.estimated) ** 2 * (1.0 + left.widening * count / runs)
-        return sqrt(own * variance + known)
-
-    before = reach(count)
-    return 1.0 - reach(USUAL_RUNS) / before if before > 0.0 else 0.0
+    degrees = len(ratios) - 1
+    sd = standard_deviation(left.logs) * sqrt(degrees / (degrees - left.estimated))
+    known_sd = hypot(sqrt(left.variance), common_sd)
+    return runs_that_tell(_core.natural_log(middle), sd, known_sd, len(ratios) + 1, left.estimated)

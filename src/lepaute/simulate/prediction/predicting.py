@@ -126,8 +126,8 @@ def predict(
 def raise_warnings(prediction: Prediction) -> None:
     """Raises the warnings of a prediction by `warnings`, at the line that called the function that calls this one.
 
-    Without their figures, so that a line that predicts many times tells each of them once: Python shows equal texts of
-    a line once by default. Nothing where that is a line of this package: its commands print warnings themselves.
+    Without their figures, so that each is told once a process (`errors`). Nothing where that is a line of this package:
+    its commands print warnings themselves.
     """
     if str(sys._getframe(2).f_globals.get("__name__", "")).startswith("lepaute."):  # noqa: SLF001
         return
