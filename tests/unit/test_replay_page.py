@@ -38,12 +38,15 @@ def test_the_page_begins_with_what_would_have_been_found_when_and_what_may_be_fa
     text = page(replayed())
     elements = Elements(text)
     assert "Replayed 10 days: 1 alarm, the first on 2026-01-05" in text
-    assert ">2\u00a0days</dt>" in text, "from the change to its alarm"
+    assert ">2 days</dt>" in text, "from the change to its alarm"
     assert ">5\u00a0%</dt>" in text
     assert HOSTILE not in text
     assert "script" not in elements.tags
     assert all(link.startswith("#") and link[1:] in elements.ids for link in elements.links)
-    assert "Replayed 10 days: no alarm" in page(replayed(alarms=False))
+    assert "2026-01-01</text>" in text, "dates, and not numbers of days"
+    quiet = page(replayed(alarms=False))
+    assert "Replayed 10 days: no alarm" in quiet
+    assert ("red: days" in text, "red: days" in quiet) == (True, False), "of what is drawn"
 
 
 def test_the_page_fits_a_screen_and_a_telephone_without_a_network(browser, tmp_path: Path) -> None:

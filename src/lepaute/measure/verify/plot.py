@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from lepaute.kit.picture import (
     MEASURED,
     PREDICTED,
     RULE,
+    SERIOUS,
     SOFT,
     bare,
     entitle,
@@ -59,7 +61,8 @@ def plot(
     table: as of comparison.compare; runs: columns case, time_s, disturbed.
     path: of `picture_files`; title: of the subject, below the finding; foot: what it was made of
     known: the runs were made before they were predicted
-    Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other.
+    Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other. They
+    leave at least half of the height to means and runs: beyond that they are cut, with a triangle at the edge.
     """
     panels, is_hpl = panels_of(table), "n" in table
     sizes = Counter(panels)
@@ -71,7 +74,7 @@ def plot(
     axes = figure.subplots(
         2, len(sizes), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
     )
-    reach = _reach_percent(table, runs)
+    reach, most = _reach_percent(table, runs), _reach(table, runs, _shown)
     for column, panel in enumerate(sizes):
         rows = table[[each == panel for each in panels]]
         rows = rows.sort_values(["n", "nb", "variant"] if is_hpl else ["case"]).reset_index(drop=True)
@@ -81,7 +84,7 @@ def plot(
         bottom.axhline(0, color=SOFT, lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
-            _draw_rates(top, position, row, case_runs)
+            _draw_rates(top, position, row, case_runs, most)
             _draw_errors(bottom, position, row, case_runs, reach)
         labels = [
             "\n".join([f"{row['n']:,}", *(str(row[key]) for key in varied)])
@@ -94,7 +97,7 @@ def plot(
             axis.set_xlim(-0.6, len(rows) - 0.4)
             axis.grid(axis="y", color=RULE, lw=0.8)
             bare(axis)
-    axes[0][0].set_ylim(0, None)
+    axes[0][0].set_ylim(0, 1.05 * most)
     axes[1][0].set_ylim(-1.25 * reach, 1.25 * reach)  # room for the numbers
     axes[0][0].set_ylabel("rate of the solver (Gflop/s)" if is_hpl else "duration (s)", fontsize=9)
     axes[1][0].set_ylabel("duration, off the measured mean (%)", fontsize=9)
@@ -114,19 +117,20 @@ def _finished(figure: "Figure", table: "pandas.DataFrame", path: Path | None, ti
     return shown_once(figure, path)
 
 
-def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame") -> None:
-    """Rates of HPL; durations of what has none."""
+def _shown(row: dict[Any, Any], time_s: float) -> float:
+    """The rate of HPL; the duration of what has none."""
     if "flop_count" not in row:
-        _draw_prediction(axis, position, row["predicted_time_s"], row["low_s"], row["high_s"])
-        _draw_runs(axis, position, list(runs["time_s"]), list(runs["disturbed"]), row["measured_time_s"])
-        return
-    gigaflop = row["flop_count"] / 1e9
-    rates = [gigaflop / time_s for time_s in runs["time_s"]]
-    mean = row["predicted_rate_gflops"]
-    # An interval so wide that it holds a duration of zero has no highest rate: it ends somewhat above the rest.
-    highest = 1.2 * max(mean, *rates) if row["low_s"] <= 0 else gigaflop / row["low_s"]
-    _draw_prediction(axis, position, mean, gigaflop / row["high_s"], highest)
-    _draw_runs(axis, position, rates, list(runs["disturbed"]), row["measured_rate_gflops"])
+        return time_s
+    return float(row["flop_count"]) / 1e9 / time_s if time_s > 0 else math.inf
+
+
+def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", edge: float) -> None:
+    """Rates of HPL; durations of what has none."""
+    kind = "rate_gflops" if "flop_count" in row else "time_s"
+    ends = sorted(_shown(row, row[end]) for end in ("low_s", "high_s"))
+    _draw_prediction(axis, position, row[f"predicted_{kind}"], *ends, edge=edge)
+    rates = [_shown(row, time_s) for time_s in runs["time_s"]]
+    _draw_runs(axis, position, rates, list(runs["disturbed"]), row[f"measured_{kind}"], edge=edge)
 
 
 def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", reach: float) -> None:
@@ -135,17 +139,19 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
     def percent(time_s: float) -> float:
         return 100 * (time_s - measured) / measured
 
-    _draw_prediction(axis, position, *(percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s")))
+    edge = 1.22 * reach
+    means = [percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s")]
+    _draw_prediction(axis, position, *means, edge=edge)
     # A disturbed run may last twice as long: it is kept at the edge of the picture rather than shrink all the others.
     values = [percent(time_s) for time_s in runs["time_s"]]
-    _draw_runs(axis, position, values, list(runs["disturbed"]), 0.0, edge=1.22 * reach)
+    _draw_runs(axis, position, values, list(runs["disturbed"]), 0.0, edge=edge)
     if _has_drift(row):
         without = percent(row["measured_without_drift_s"])
         axis.plot(
             position + OFFSET + HALF_WIDTH, without, "D", ms=5.0, mec=WITHOUT_DRIFT, mfc="white", mew=1.3, zorder=5
         )
     outside = decision_of(row).answer == "against"
-    ends = [percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s") if not math.isnan(row[key])]
+    ends = [max(-reach, min(end, reach)) for end in means if not math.isnan(end)]
     below = max(ends) < 0  # then the number goes below too, away from the line of zero
     axis.annotate(
         f"{row['error_percent']:+.1f} %".replace("-", "\N{MINUS SIGN}") + ("\noutside" if outside else ""),
@@ -156,12 +162,16 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
         va="top" if below else "bottom",
         fontsize=9,
         fontweight="bold" if outside else None,
-        color=PREDICTED,
+        color=SERIOUS if outside else PREDICTED,
     )
 
 
-def _draw_prediction(axis: Any, position: int, mean: float, low: float, high: float) -> None:
+def _draw_prediction(axis: Any, position: int, mean: float, low: float, high: float, *, edge: float) -> None:
+    """A bar, with a triangle where it is cut at `edge`, up or down."""
     left = position - OFFSET - HALF_WIDTH
+    for marker, cut in [("^", edge)] * (high > edge) + [("v", -edge)] * (low < -edge):
+        axis.plot(position - OFFSET, cut, marker, color=PREDICTED, ms=5.0, zorder=3)
+    low, high = max(low, -edge), min(high, edge)
     if not math.isnan(high - low):
         axis.add_patch(
             patches.Rectangle((left, low), 2 * HALF_WIDTH, high - low, color=PREDICTED, alpha=0.28, lw=0, zorder=2)
@@ -183,14 +193,22 @@ def _draw_runs(
 
 
 def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float:
-    reach = MIN_REACH_PERCENT
+    def off(row: dict[Any, Any], time_s: float) -> float:
+        return abs(100 * (time_s / row["measured_time_s"] - 1))
+
+    return _reach(table, runs, off, MIN_REACH_PERCENT)
+
+
+def _reach(table: "pandas.DataFrame", runs: "pandas.DataFrame", of: Callable[..., float], least: float = 0.0) -> float:
+    """Up to which value of a row and a duration is drawn: at most twice the largest mean or undisturbed run."""
+    means, ends = [least], list[float]()
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
         drawn = (row["measured_without_drift_s"],) if _has_drift(row) else ()
-        for time_s in (row["predicted_time_s"], row["low_s"], row["high_s"], *case_runs["time_s"], *drawn):
-            if not math.isnan(time_s):
-                reach = max(reach, abs(100 * (time_s / row["measured_time_s"] - 1)))
-    return 1.1 * reach
+        means += [of(row, time_s) for time_s in (row["predicted_time_s"], *case_runs["time_s"], *drawn)]
+        ends += [of(row, row[end]) for end in ("low_s", "high_s")]
+    known = [value for value in means if not math.isnan(value)]
+    return 1.1 * min(2 * max(known), max([*known, *(end for end in ends if not math.isnan(end))]))
 
 
 def _has_drift(row: dict[Any, Any]) -> bool:

@@ -1,15 +1,18 @@
 """The days of a replay: which alarms were given on each, and which tests were suspicious."""
 
 import datetime as dt
+import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import counted
-from lepaute.watch.alarms.steps import SAME_S, Row, steps_of
+from lepaute.watch.alarms.steps import DATE_REACH_S, SAME_S, Row, alike_changes, steps_of
+from lepaute.watch.changelog import ALL
 from lepaute.watch.report.summary import (
     Change,
     Suspicion,
@@ -67,12 +70,15 @@ def evenings_of(
     until: dt.date | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> "dict[dt.date, pd.DataFrame]":
-    """The steps that were known first on the evening of each day with an alarm, as they were known then.
+    """The steps of each change on the evening on which it was known first, as they were known then.
 
     They are asked of the values up to that day: rows as `steps_of` gives them. progress : gets the share behind
+    A machine or factor that a later evening adds to a change stands with its first evening: a change is one alarm.
     """
     alarms, table = found.judged.alarms, check_values(found.values)
-    news: dict[dt.date, pd.DataFrame] = {}
+    news: dict[dt.date, list[Row]] = defaultdict(list)
+    changes = [[row for part in group for row in part] for group in alike_changes(found.steps)]
+    known_since: dict[tuple[Any, ...], dt.date] = {}
     before: list[Row] = []
     dates = sorted(alarms["day"].unique())
     for number, day in enumerate(dates):
@@ -81,16 +87,40 @@ def evenings_of(
         date = dt.date.fromisoformat(str(day))
         known = table[table["started_s"] < start_of(date) + DAY_S]
         now = steps_of(alarms[alarms["day"] <= day], found.changelog, known)
-        new = [row for row in now if not any(_is_same(row, other) for other in before)]
-        if new and (since is None or date >= since) and (until is None or date <= until):
-            news[date] = pd.DataFrame(new)
+        for row in now:
+            if any(_is_same(row, other) and abs(row["changed_s"] - other["changed_s"]) <= SAME_S for other in before):
+                continue
+            own = tuple(row[name] for name in _OF_SERIES)
+            became = [(apart_s, n) for n, rows in enumerate(changes) for apart_s in _apart_s(row, rows)]
+            change = min(became)[1] if became else None
+            first = date if change is None else known_since.setdefault((change,), date)
+            if change is None or known_since.setdefault((change, *own), date) == date:
+                news[first].append(row)
         before = now
-    return news
+    return {
+        date: pd.DataFrame(rows)
+        for date, rows in news.items()
+        if (since is None or date >= since) and (until is None or date <= until)
+    }
+
+
+_OF_SERIES = ("cluster", "node", "cpu", "factor", "stratum", "direction")
 
 
 def _is_same(one: Row, other: Row) -> bool:
-    names = ("cluster", "node", "cpu", "factor", "stratum", "direction")
-    return all(one[name] == other[name] for name in names) and abs(one["changed_s"] - other["changed_s"]) <= SAME_S
+    return all(one[name] == other[name] for name in _OF_SERIES)
+
+
+def _apart_s(row: Row, last: list[Row]) -> list[float]:
+    """How far the step of an evening is from each of the last steps that it may have become: dates are refined."""
+    names = set(_OF_SERIES) - {"node", "cpu"}
+    found = []
+    for each in last:
+        same = all(row[name] == each[name] for name in names) and ALL in (row["node"], each["node"])
+        begun_s = min(each["changed_s"], each["gradual_s"] if each["gradual_s"] == each["gradual_s"] else math.inf)
+        if (same or _is_same(row, each)) and row["changed_s"] - begun_s >= -DATE_REACH_S:
+            found.append(abs(row["changed_s"] - each["changed_s"]))
+    return [apart_s for apart_s in found if apart_s <= 3 * DATE_REACH_S]
 
 
 def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float) -> tuple[Day, ...]:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.report.page import anchor
-from lepaute.kit.text import counted, significant, with_interval
+from lepaute.kit.text import counted, signed_percent, significant, with_interval
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
 from lepaute.watch.notices.notice import Notice, unlike_text, worse_first
@@ -16,6 +17,10 @@ from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import (
+    CHANGED,
+    FINE,
+    NOT_CONFIRMED,
+    UNKNOWN,
     Change,
     Regression,
     change_text,
@@ -24,11 +29,13 @@ from lepaute.watch.report.summary import (
     regression_nodes,
     since_text,
 )
-from lepaute.watch.site.states import COEFFICIENTS
-from lepaute.watch.values import day_of
+from lepaute.watch.site.states import COEFFICIENTS, SAID
+from lepaute.watch.values import day_numbers, day_of
 
 #: Jobs on either side of an event that are compared.
 JOBS = 10
+#: Of the picture beside an open regression: its width and height, and the points it has at most.
+SPARK, SPARK_DAYS = (160, 40), 80
 #: Speeds, the most direct first: a frequency is none, but says how much work there is in a second.
 _SPEEDS = ("flops", "_per_s", "_s", "_Hz")
 
@@ -46,12 +53,11 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     elif worse := worse_first(noticed):
         more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
         text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
-    elif states["unjudged"] + states["silent"] + states["failed"] >= nodes:
+    elif states["unknown"] + states["silent"] + states["failed"] >= nodes:
         text, state = f"Nothing can be said of {where}", "unable"
     else:
         text, state = f"Nothing open in {where}", "fine"
-    known = {"silent": "silent", "failed": "failed", "suspicious": "suspicious", "unjudged": "not judged"}
-    rest = [f"{states[kind]} {words}" for kind, words in known.items() if states[kind]]
+    rest = [f"{count} {SAID[kind]}" for kind, count in states.items() if count and kind != "fine"]
     if state == "fine" and (rest or late):
         state = "notable" if states["fine"] else "unable"
     if late:
@@ -65,15 +71,13 @@ def cost_text(report: Regression, machines: int, last: dt.date) -> str:
     machines : of its factor in the cluster, for a report of all of them
     """
     change = _slowed(report.changes)
-    node = report.nodes[0]
-    simulated = "" if node == ALL or len(report.nodes) > 1 else f"; for an HPL: lepaute watch cost {node} -p PLATFORM"
     if change is None:
-        return f"no speed has changed with it, so it costs nothing that is known{simulated}"
+        return "no speed has changed with it, so it costs nothing that is known"
     slower = sorted(_longer(change.factor, size) for size in (change.size, change.low, change.high))
     longer = _longer(change.factor, change.size)
     if math.isinf(longer):
         return "no work is done at all"
-    count = machines if node == ALL else change.machines
+    count = machines if ALL in report.nodes else change.machines
     cpus = longer / (1 + longer) * count
     days = (last - report.since).days + 1
     lost, lost_days = (significant(each, 2) for each in (cpus, cpus * days))
@@ -82,7 +86,6 @@ def cost_text(report: Regression, machines: int, last: dt.date) -> str:
     return (
         f"{what} takes {longer_text} longer, on all CPUs where a "
         f"job waits for its slowest; {lost} of {counted(count, 'CPU')} are lost, {lost_days} CPU-days so far"
-        f"{simulated}"
     )
 
 
@@ -150,11 +153,11 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str,
     if factor.is_vector:  # of one of its factors
         regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
     if regressed:
-        verdict, state = "regressed", "serious"
+        verdict, state = CHANGED, "serious"
     elif suspicious:
-        verdict, state = "suspicious", "notable"
+        verdict, state = NOT_CONFIRMED, "notable"
     else:
-        verdict, state = ("fine", "fine") if tested else ("too few", "unable")
+        verdict, state = (FINE, "fine") if tested else (UNKNOWN, "unable")
     return {
         "cluster": factor.cluster,
         "factor": factor.name,
@@ -187,9 +190,45 @@ def regression_line(report: "Regression") -> dict[str, Any]:
     node = report.machines[0][1]
     of_factor = node == ALL or len(report.nodes) > 1
     place = ("factor", report.cluster, report.changes[0].factor) if of_factor else ("node", report.cluster, node)
+    first, *others = report.changes
+    is_sized = first.size == first.size
+    changes = [first.factor if is_sized else change_text(first), *map(change_text, others)]
     return {
-        "text": f"{regression_nodes(report)}: {', '.join(map(change_text, report.changes))}",
-        "since": since_text(report),
+        "first": f"{f'{signed_percent(first.size)} ' if is_sized else ''}{since_text(report)}",
+        "text": f"{regression_nodes(report)}: {', '.join(changes)}",
         "alarm": report.alarm,
         "page": page_name(*place),
     }
+
+
+def sparkline(report: Regression, factor: FactorRows) -> dict[str, str] | None:
+    """Paths of the first factor that changed, and of the band in which its next job was expected; None without values.
+
+    Each of SPARK_DAYS or fewer points is the median over the machines of the report, relative to the level of each.
+    """
+    rows = factor.rows[(factor.rows["state"] == "done") & factor.rows["value"].notna() & ~factor.rows["outlier"]]
+    if ALL not in report.nodes:
+        machines = pd.MultiIndex.from_arrays([rows["node"].astype(str), rows["cpu"]])
+        rows = rows[machines.isin([machine[1:] for machine in report.machines])]
+    level = rows.groupby(["node", "cpu"], observed=True)["value"].transform("median")
+    rows, level = rows[level != 0.0], level[level != 0.0]
+    if rows.empty:
+        return None
+    day = day_numbers(rows["started_s"])
+    bins = np.searchsorted(days := np.unique(day), day) // -(-len(days) // SPARK_DAYS)
+    points = rows[["value", "low", "high"]].div(level, axis=0).assign(day=day).groupby(bins).median()
+    width, height = SPARK
+    low, high = points["value"].min(), points["value"].max()
+    room = 0.4 * (high - low) or 0.01
+    x = 1 + (width - 2) * (points["day"] - days[0]) / max(days[-1] - days[0], 1)
+    places = points.drop(columns="day").sub(low - room).div(high - low + 2 * room).clip(0.0, 1.0)
+    places = (height * (1.0 - places)).assign(x=x)
+
+    def path(rows: "pd.DataFrame", *columns: str) -> str:
+        parts = [(rows[::-1] if at else rows)[["x", name]] for at, name in enumerate(columns)]  # there and back
+        found = [f"{x:.0f} {y:.1f}" for part in parts for x, y in part.to_numpy()]
+        return f"M{'L'.join(found)}" if found else ""
+
+    after = points["day"] >= (report.since - dt.date(1970, 1, 1)).days
+    band = path(places.dropna(), "low", "high")
+    return {"band": band, "before": path(places[~after], "value"), "after": path(places[after], "value")}

@@ -21,13 +21,22 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_object, kept_object
 from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
-from lepaute.watch.notices.notice import Notice, least_seen, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.notice import UNCONFIRMED, Notice, least_seen, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
-from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
+from lepaute.watch.report.factor_history import CODES, COLOURS, P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
-from lepaute.watch.report.summary import Change, absence_text, recent_s, suspicion_text, suspicions_of, uncovered
-from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, summary_of
-from lepaute.watch.site.read import NodeSeries, overview_data, script_of
+from lepaute.watch.report.summary import (
+    NOT_CONFIRMED,
+    Change,
+    Regression,
+    absence_text,
+    recent_s,
+    suspicion_text,
+    suspicions_of,
+    uncovered,
+)
+from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, sparkline, summary_of
+from lepaute.watch.site.read import NodeSeries, json_of, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.store import Store
 from lepaute.watch.values import DAY_S, day_of
@@ -35,6 +44,8 @@ from lepaute.watch.values import DAY_S, day_of
 #: Says that a folder is a site of ours, which may be replaced.
 MARKER = "lepaute-watch-site.txt"
 _PACKAGE = "lepaute.watch.site"
+_SCRIPTS = [(_PACKAGE, name) for name in ("site.js", "overview.js", "node.js", "factor.js")]
+_SCRIPTS += [("lepaute.kit.report", "tables.js")]
 #: Lines of a list on the front page, the others are folded.
 MAX_LINES = 12
 
@@ -52,7 +63,6 @@ class Site:
 @dataclass(slots=True)
 class _Writer:
     folder: Path
-    title: str
     made: str
     sizes: dict[str, int] = field(default_factory=dict)
 
@@ -63,7 +73,7 @@ class _Writer:
     def page(self, name: str, template: str, **values: Any) -> None:
         size = self.sizes.get(name, 0)
         script = f"{name.removesuffix('.html')}.js" if size else None
-        html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
+        html = render(_PACKAGE, template, palette=COLOURS, made=self.made, data_script=script, **values)
         self.sizes[name] = size + self.file(name, html)
 
     def file(self, name: str, text: str) -> int:
@@ -88,13 +98,13 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
         with scratch_folder(folder.absolute().parent) as beside:
             new = beside / "new"
             (new / "data").mkdir(parents=True)
-            writer = _Writer(new, "Watch", day_of(now_s).isoformat())
+            writer = _Writer(new, day_of(now_s).isoformat())
             _write_pages(store, writer, now_s)
             (new / "vega.js").write_text(plot_library(), encoding="utf-8")
-            for name in ("site.js", "overview.js", "node.js", "factor.js"):
-                (new / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
-            tables = files("lepaute.kit.report").joinpath("static", "tables.js").read_bytes()
-            (new / "tables.js").write_bytes(tables)
+            for package, name in _SCRIPTS:
+                text = files(package).joinpath("static", name).read_text(encoding="utf-8")
+                codes = f"const CODES = {json_of(CODES)};\n" if name == "site.js" else ""
+                (new / name).write_text(codes + text, encoding="utf-8")
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)
     except OSError as problem:
@@ -148,6 +158,7 @@ class _Pages:
     maps: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
+    sparks: dict[Regression, dict[str, str] | None] = field(default_factory=dict)
 
     def write_cluster(self, cluster: str, names: list[str]) -> None:
         """The pages of its factors, models and nodes."""
@@ -175,6 +186,8 @@ class _Pages:
             of_factors.append(self._write_factor(factor, summary, pages, marks))
             self.summaries.append(summary)
             self.suspects.append(factor.suspects)
+            first = [each for each in self.found.reports if each.cluster == cluster and each.changes[0].factor == name]
+            self.sparks |= {report: sparkline(report, factor) for report in first}
             series.add(factor)
             states.append(states_of(factor, summary["page"], away, self.lines, states))
             for event in mine:
@@ -296,7 +309,9 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         )
     latest = pd.concat(said.suspects)
     latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
-    writer.page("nodes.html", "nodes.html.j2", nodes=said.nodes, said=SAID, title="Nodes")
+    worst = sorted(said.nodes, key=lambda node: (-node["weight"], -node["regressions"]))
+    named = len(said.maps) > 1
+    writer.page("nodes.html", "nodes.html.j2", nodes=worst, said=SAID, named=named, title="Nodes")
     states = {state: sum(node["state"] == state for node in said.nodes) for state in STATES}
     last = last_data(regressed.values, now_s)[0]
     machines = {(summary["cluster"], summary["factor"]): summary["machines"] for summary in said.summaries}
@@ -314,17 +329,21 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
         most=MAX_LINES,
-        notices=[{"text": str(each)} for each in (*uncovered_notices, *unconfirmed, *silent)],
+        notices=[
+            {"badge": NOT_CONFIRMED if each.kind == UNCONFIRMED else each.kind, "text": str(each)}
+            for each in (*uncovered_notices, *unconfirmed, *silent)
+        ],
         summaries=said.summaries,
         regressions=[
             regression_line(report)
             | {"cost": cost_text(report, machines[report.cluster, report.changes[0].factor], last)}
+            | {"spark": said.sparks.get(report)}
             for report in regressed.reports
         ],
         events=[
             {"event": event, "page": _event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
         ],
-        named=len(said.maps) > 1,
+        named=named,
     )
 
 

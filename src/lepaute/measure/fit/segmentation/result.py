@@ -10,6 +10,7 @@ import numpy as np
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
 from lepaute.kit.picture import (
+    APART,
     MEASURED,
     PREDICTED,
     PURPLE,
@@ -206,6 +207,15 @@ class SegmentedLine:
         text = f"{counted(len(places), 'breakpoint')}, after {listed}"
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
 
+    def rejected(self) -> "SegmentedLine | None":
+        """The best lines with one breakpoint more than were chosen; None where there is no such fit."""
+        more = self.candidates[len(self.breakpoints) + 1 :][:1]
+        if not more or not len(self.x):
+            return None
+        constant = all(line.slope_interval == (0.0, 0.0) for line in self.segments)
+        points = points_of(self.x, self.y, self.objective)
+        return SegmentedLine(more[0].breakpoints, lines_of(points, more[0].breakpoints, constant), ())
+
     @property
     def decision(self) -> Decision:
         """That there are breakpoints; where there is none, that one line holds is the contrary."""
@@ -251,8 +261,9 @@ def _draw_segments(
 ) -> None:
     """Draws on one or two axes (lower may be None); size : of a value of x as text; see SegmentedLine.plot."""
     x, y = fitted.x, fitted.y
-    logarithmic = bool(np.any(x > 0))
-    positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
+    logarithmic = bool(np.any(x > 0) and np.all(x >= 0))
+    least = float(x[x > 0].min()) if logarithmic else float(x.min())
+    at = np.where(x > 0, x, least / 2) if logarithmic else x  # a size of 0 stands left of the least
     between = np.geomspace if logarithmic else np.linspace
     few = len(x) <= FEW
     points: dict[str, Any] = {
@@ -262,18 +273,13 @@ def _draw_segments(
         "alpha": 1 if few else 0.5,
     }
     points |= {"color": MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
-    upper.plot(x[positive], y[positive] / y_unit, label="measured", **points)
-    for number, line in enumerate(fitted.segments):
-        low = line.low if number == 0 else np.nextafter(line.low, np.inf)
-        along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
-        label = "fitted lines" if number == 0 else None
-        upper.plot(along, fitted.predict(along) / y_unit, color=PREDICTED, lw=1.8, label=label)
+    upper.plot(at, y / y_unit, label="measured", **points)
+    _draw_fits(fitted, upper, lower, least, between, y_unit)
     predicted = fitted.predict(x)
     panels = (upper,) if lower is None else (upper, lower)
     if lower is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
-            lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
-        lower.axhline(0.0, color=PREDICTED, lw=1.2)
+            lower.plot(at, 100 * (y / predicted - 1), **points)
         lower.set_ylabel("off the line (%)")
     for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
         for axis in panels:
@@ -293,7 +299,9 @@ def _draw_segments(
     if logarithmic:
         upper.set_xscale("log")
         if size is size_text:
-            sizes_of_memory(upper.xaxis, (float(x[positive].min()), float(x.max())))
+            sizes_of_memory(upper.xaxis, (least, float(x.max())))
+        if np.any(x == 0):
+            upper.xaxis.set_ticks([least / 2], [size(0)], minor=True)
     if np.all(y > 0):
         upper.set_yscale("log")
         plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
@@ -303,6 +311,25 @@ def _draw_segments(
     for axis in panels:
         axis.grid(axis="y", color=RULE, lw=0.8)
         bare(axis)
+
+
+def _draw_fits(
+    fitted: SegmentedLine, upper: Any, lower: Any, least: float, between: Callable[..., Floats], y_unit: float
+) -> None:
+    """The lines that were chosen and, dashed, those that were rejected; least : the least x that is drawn."""
+    styles: list[tuple[SegmentedLine, str, dict[str, Any]]] = [
+        (fitted, "fitted lines", {"color": PREDICTED, "lw": 1.8})
+    ]
+    if (rejected := fitted.rejected()) is not None:
+        dashed = {"color": APART, "lw": 1.2, "ls": "--", "zorder": 1.5}
+        styles.append((rejected, "one breakpoint more: not chosen", dashed))
+    for lines, named, style in styles:
+        for number, line in enumerate(lines.segments):
+            low = line.low if number == 0 else np.nextafter(line.low, np.inf)
+            along = between(max(low, least), max(line.high, least), 200)
+            upper.plot(along, lines.predict(along) / y_unit, label=named if number == 0 else None, **style)
+            if lower is not None:
+                lower.plot(along, 100 * (lines.predict(along) / fitted.predict(along) - 1), **style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,11 +354,10 @@ class LikeliestBreakpoint:
 
 def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
     """Of a line without breakpoints; None where the points allow none."""
-    if len(line.candidates) < 2:
+    points, two = points_of(line.x, line.y, line.objective), line.rejected()
+    if two is None:
         return None
-    (place,) = line.candidates[1].breakpoints
-    points = points_of(line.x, line.y, line.objective)
-    x, fitted = points.x, SegmentedLine((place,), lines_of(points, (place,), False), ()).predict(points.x)
+    ((place,), x, fitted) = two.breakpoints, points.x, two.predict(points.x)
     differs = np.abs(fitted / line.predict(x) - 1.0)
     below = x <= place
     count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))
