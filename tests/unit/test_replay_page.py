@@ -3,7 +3,7 @@
 import datetime as dt
 from pathlib import Path
 
-from support_pages import Elements, widths_offline
+from support_pages import Elements, text_of, widths_offline
 
 from lepaute.kit.report.page import write_report
 from lepaute.watch.report.history import ChangeAlarm, Day
@@ -37,7 +37,7 @@ def replayed(*, alarms: bool = True) -> Replayed:
 def test_the_page_begins_with_what_would_have_been_found_when_and_what_may_be_false() -> None:
     text = page(replayed())
     elements = Elements(text)
-    assert "Replayed 10 days: 1 alarm, the first on 2026-01-05" in text
+    assert "Replayed 10 days: 1 alarm, the first on 2026-01-05" in text_of(text)
     assert ">2 days</dt>" in text, "from the change to its alarm"
     assert ">5\u00a0%</dt>" in text
     assert HOSTILE not in text

@@ -74,7 +74,7 @@ def plot(
     axes = figure.subplots(
         2, len(sizes), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
     )
-    reach, most = _reach_percent(table, runs), _reach(table, runs, _shown)
+    reach, most = _reach(table, runs, _percent, MIN_REACH_PERCENT), _reach(table, runs, _rate)
     for column, panel in enumerate(sizes):
         rows = table[[each == panel for each in panels]]
         rows = rows.sort_values(["n", "nb", "variant"] if is_hpl else ["case"]).reset_index(drop=True)
@@ -84,7 +84,7 @@ def plot(
         bottom.axhline(0, color=SOFT, lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
-            _draw_rates(top, position, row, case_runs, most)
+            _draw_case_at(top, position, row, case_runs, _rate, most)
             _draw_errors(bottom, position, row, case_runs, reach)
         labels = [
             "\n".join([f"{row['n']:,}", *(str(row[key]) for key in varied)])
@@ -117,36 +117,34 @@ def _finished(figure: "Figure", table: "pandas.DataFrame", path: Path | None, ti
     return shown_once(figure, path)
 
 
-def _shown(row: dict[Any, Any], time_s: float) -> float:
+def _rate(row: dict[Any, Any], time_s: float) -> float:
     """The rate of HPL; the duration of what has none."""
     if "flop_count" not in row:
         return time_s
     return float(row["flop_count"]) / 1e9 / time_s if time_s > 0 else math.inf
 
 
-def _draw_rates(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", edge: float) -> None:
-    """Rates of HPL; durations of what has none."""
-    kind = "rate_gflops" if "flop_count" in row else "time_s"
-    ends = sorted(_shown(row, row[end]) for end in ("low_s", "high_s"))
-    _draw_prediction(axis, position, row[f"predicted_{kind}"], *ends, edge=edge)
-    rates = [_shown(row, time_s) for time_s in runs["time_s"]]
-    _draw_runs(axis, position, rates, list(runs["disturbed"]), row[f"measured_{kind}"], edge=edge)
+def _percent(row: dict[Any, Any], time_s: float) -> float:
+    """How far off the measured mean."""
+    return 100 * (time_s / float(row["measured_time_s"]) - 1)
+
+
+def _draw_case_at(
+    axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", of: Callable[..., float], edge: float
+) -> list[float]:
+    """Rates or errors of the prediction and the runs; returns those of the prediction and the ends of its interval."""
+    mean, *ends = (of(row, row[key]) for key in ("predicted_time_s", "low_s", "high_s"))
+    _draw_prediction(axis, position, mean, *sorted(ends), edge=edge)
+    values = [of(row, time_s) for time_s in runs["time_s"]]
+    # A disturbed run may last twice as long: it is kept at the edge of the picture rather than shrink all the others.
+    _draw_runs(axis, position, values, list(runs["disturbed"]), of(row, row["measured_time_s"]), edge=edge)
+    return [mean, *ends]
 
 
 def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.DataFrame", reach: float) -> None:
-    measured = float(row["measured_time_s"])
-
-    def percent(time_s: float) -> float:
-        return 100 * (time_s - measured) / measured
-
-    edge = 1.22 * reach
-    means = [percent(row[key]) for key in ("predicted_time_s", "low_s", "high_s")]
-    _draw_prediction(axis, position, *means, edge=edge)
-    # A disturbed run may last twice as long: it is kept at the edge of the picture rather than shrink all the others.
-    values = [percent(time_s) for time_s in runs["time_s"]]
-    _draw_runs(axis, position, values, list(runs["disturbed"]), 0.0, edge=edge)
+    means = _draw_case_at(axis, position, row, runs, _percent, 1.22 * reach)
     if _has_drift(row):
-        without = percent(row["measured_without_drift_s"])
+        without = _percent(row, row["measured_without_drift_s"])
         axis.plot(
             position + OFFSET + HALF_WIDTH, without, "D", ms=5.0, mec=WITHOUT_DRIFT, mfc="white", mew=1.3, zorder=5
         )
@@ -192,21 +190,14 @@ def _draw_runs(
         axis.plot(place, min(value, edge), marker, ms=4.5, mec=colour, mfc=face, mew=1.1, ls="none", zorder=4)
 
 
-def _reach_percent(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> float:
-    def off(row: dict[Any, Any], time_s: float) -> float:
-        return abs(100 * (time_s / row["measured_time_s"] - 1))
-
-    return _reach(table, runs, off, MIN_REACH_PERCENT)
-
-
 def _reach(table: "pandas.DataFrame", runs: "pandas.DataFrame", of: Callable[..., float], least: float = 0.0) -> float:
     """Up to which value of a row and a duration is drawn: at most twice the largest mean or undisturbed run."""
     means, ends = [least], list[float]()
     for row in table.to_dict("records"):
         case_runs = runs[(runs["case"] == row["case"]) & ~runs["disturbed"].astype(bool)]
         drawn = (row["measured_without_drift_s"],) if _has_drift(row) else ()
-        means += [of(row, time_s) for time_s in (row["predicted_time_s"], *case_runs["time_s"], *drawn)]
-        ends += [of(row, row[end]) for end in ("low_s", "high_s")]
+        means += [abs(of(row, time_s)) for time_s in (row["predicted_time_s"], *case_runs["time_s"], *drawn)]
+        ends += [abs(of(row, row[end])) for end in ("low_s", "high_s")]
     known = [value for value in means if not math.isnan(value)]
     return 1.1 * min(2 * max(known), max([*known, *(end for end in ends if not math.isnan(end))]))
 

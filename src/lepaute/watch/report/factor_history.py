@@ -90,16 +90,11 @@ class FactorRows:
 
     @property
     def unit(self) -> tuple[str, float]:
-        """In which its values are shown, such as Gflop/s, and what they are multiplied by; else a power of ten."""
-        size = float(self.rows["value"].abs().median())
+        """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" where no name says it."""
         unit = next((unit for ending, unit in _UNITS.items() if self.name.endswith(ending)), "")
-        if unit:
-            base = 1e-9 if unit.startswith("G") else 1.0
-            scaled, factor = scaled_unit(unit, size * base)
-            return scaled, base * factor
-        power = 3 * math.floor(math.log10(size) / 3) if 0.0 < size < math.inf else 0
-        power = 0 if -3 <= power <= 3 else power
-        return f"× 1e{power}" if power else "", 10.0**-power
+        base = 1e-9 if unit.startswith("G") else 1.0
+        scaled, factor = scaled_unit(unit, base * float(self.rows["value"].abs().median()))
+        return scaled, base * factor
 
     @property
     def label(self) -> str:

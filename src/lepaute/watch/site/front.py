@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lepaute.kit.report.page import anchor
+from lepaute.kit.report.svg import Layer, Picture, axis
 from lepaute.kit.text import counted, signed_percent, significant, with_interval
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
@@ -34,8 +35,8 @@ from lepaute.watch.values import day_numbers, day_of
 
 #: Jobs on either side of an event that are compared.
 JOBS = 10
-#: Of the picture beside an open regression: its width and height, and the points it has at most.
-SPARK, SPARK_DAYS = (160, 40), 80
+#: Points of the picture beside an open regression, at most.
+SPARK_POINTS = 80
 #: Speeds, the most direct first: a frequency is none, but says how much work there is in a second.
 _SPEEDS = ("flops", "_per_s", "_s", "_Hz")
 
@@ -201,34 +202,27 @@ def regression_line(report: "Regression") -> dict[str, Any]:
     }
 
 
-def sparkline(report: Regression, factor: FactorRows) -> dict[str, str] | None:
-    """Paths of the first factor that changed, and of the band in which its next job was expected; None without values.
+def sparkline(report: Regression, factor: FactorRows) -> str | None:
+    """The first factor that changed and the band in which its next job was expected, as SVG; None without values.
 
-    Each of SPARK_DAYS or fewer points is the median over the machines of the report, relative to the level of each.
+    Each of SPARK_POINTS or fewer is the median over the machines of the report, relative to the level of each.
     """
     rows = factor.rows[(factor.rows["state"] == "done") & factor.rows["value"].notna() & ~factor.rows["outlier"]]
     if ALL not in report.nodes:
         machines = pd.MultiIndex.from_arrays([rows["node"].astype(str), rows["cpu"]])
         rows = rows[machines.isin([machine[1:] for machine in report.machines])]
     level = rows.groupby(["node", "cpu"], observed=True)["value"].transform("median")
-    rows, level = rows[level != 0.0], level[level != 0.0]
-    if rows.empty:
+    if rows.empty or (level == 0.0).any():
         return None
     day = day_numbers(rows["started_s"])
-    bins = np.searchsorted(days := np.unique(day), day) // -(-len(days) // SPARK_DAYS)
+    days = np.unique(day)
+    bins = np.searchsorted(days, day) // -(-len(days) // SPARK_POINTS)
     points = rows[["value", "low", "high"]].div(level, axis=0).assign(day=day).groupby(bins).median()
-    width, height = SPARK
-    low, high = points["value"].min(), points["value"].max()
-    room = 0.4 * (high - low) or 0.01
-    x = 1 + (width - 2) * (points["day"] - days[0]) / max(days[-1] - days[0], 1)
-    places = points.drop(columns="day").sub(low - room).div(high - low + 2 * room).clip(0.0, 1.0)
-    places = (height * (1.0 - places)).assign(x=x)
-
-    def path(rows: "pd.DataFrame", *columns: str) -> str:
-        parts = [(rows[::-1] if at else rows)[["x", name]] for at, name in enumerate(columns)]  # there and back
-        found = [f"{x:.0f} {y:.1f}" for part in parts for x, y in part.to_numpy()]
-        return f"M{'L'.join(found)}" if found else ""
-
-    after = points["day"] >= (report.since - dt.date(1970, 1, 1)).days
-    band = path(places.dropna(), "low", "high")
-    return {"band": band, "before": path(places[~after], "value"), "after": path(places[after], "value")}
+    held, after = points.dropna(), points["day"] >= (report.since - dt.date(1970, 1, 1)).days
+    x, y = (axis("", points[name].to_numpy(float), room=room) for name, room in (("day", 0.01), ("value", 0.4)))
+    band = Layer("band", held["day"].to_numpy(float), held["high"].to_numpy(float), "band", held["low"].to_numpy(float))
+    lines = [
+        Layer("line", part["day"].to_numpy(float), part["value"].to_numpy(float), style)
+        for part, style in ((points[~after], "line"), (points[after], "line after"))
+    ]
+    return Picture(regression_line(report)["first"], "", x, y, [band, *lines]).frame()

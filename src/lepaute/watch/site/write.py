@@ -158,7 +158,7 @@ class _Pages:
     maps: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
-    sparks: dict[Regression, dict[str, str] | None] = field(default_factory=dict)
+    sparks: dict[Regression, str | None] = field(default_factory=dict)
 
     def write_cluster(self, cluster: str, names: list[str]) -> None:
         """The pages of its factors, models and nodes."""
