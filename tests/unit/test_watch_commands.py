@@ -179,7 +179,7 @@ def test_a_replay_gives_the_alarms_on_the_days_after_the_fault_and_records_nothi
     assert status == 0
     assert (tested / "store.json").read_bytes() == before
     assert (tmp_path / "replay.csv").read_text().startswith("cluster,node,cpu,")
-    assert text.startswith("Replayed 55 days: 2 alarms, the first on 2026-02-1")
+    assert text.startswith("Replayed 55 days: 1 alarm, the first on 2026-02-1")
     alarms = [line for line in text.splitlines() if "alarm: demo node7 cpu 0, 1, since 2026-02-10" in line]
     assert "2026-02-10" <= alarms[0][:10] <= "2026-02-12"
     assert any(": dgemm_rate_flops -" in line for line in alarms)

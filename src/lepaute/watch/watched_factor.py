@@ -86,10 +86,7 @@ class WatchedFactor(Public):
         """
         if view not in ("jobs", "means", "values"):
             raise InputError(f"there is no view {view!r}; give jobs, means or values")
-        if view == "means" and not self.window:
-            raise InputError("no means of several jobs were tested; look at the jobs")
-        if view == "values" and self._factor.is_vector:
-            raise InputError("a model has no single value; look at its jobs, or at a coefficient")
+        self._check(view, needs_values=view == "values")
         rows = self.rows
         pairs = list(zip(rows["node"].astype(str), rows["cpu"].tolist(), strict=True))
         machines = in_order(set(pairs))
@@ -126,10 +123,7 @@ class WatchedFactor(Public):
         cpu : the first of the node by default
         Raises InputError for a CPU without jobs, for a model, and for means where none were tested.
         """
-        if self._factor.is_vector:
-            raise InputError("a model has no single value; look at its overview, or at a coefficient")
-        if view == "means" and not self.window:
-            raise InputError("no means of several jobs were tested; look at the jobs")
+        self._check(view)
         own = (self.rows["node"].astype(str) == node).to_numpy()
         if own.any() and cpu is None:
             cpu = int(self.rows.loc[own, "cpu"].min())
@@ -191,9 +185,14 @@ class WatchedFactor(Public):
         ax.legend(fontsize="small", frameon=False)
         return ax
 
-    def _last(self) -> "pd.DataFrame":
-        if self._factor.is_vector:
+    def _check(self, view: str, *, needs_values: bool = True) -> None:
+        if needs_values and self._factor.is_vector:
             raise InputError("a model has no single value; look at its overview, or at a coefficient")
+        if view == "means" and not self.window:
+            raise InputError("no means of several jobs were tested; look at the jobs")
+
+    def _last(self) -> "pd.DataFrame":
+        self._check("values")
         last = last_rows(self._factor)
         if last.empty:
             raise InputError(f"no job of {self.name} is done; there is nothing to draw")

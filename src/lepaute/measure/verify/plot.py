@@ -6,22 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit import picture
 from lepaute.kit.later import later
-from lepaute.kit.picture import (
-    APART,
-    GREEN,
-    MEASURED,
-    PREDICTED,
-    RULE,
-    SERIOUS,
-    SOFT,
-    bare,
-    entitle,
-    new_figure,
-    plain_decades,
-    shown_once,
-    write_picture,
-)
 from lepaute.measure.verify.comparison import decision_of, sentence
 from lepaute.measure.verify.naming import panels_of, varied_columns
 
@@ -33,7 +19,7 @@ else:
     patches = later("matplotlib.patches")
     lines = later("matplotlib.lines")
 
-DISTURBED, WITHOUT_DRIFT = APART, GREEN
+DISTURBED, WITHOUT_DRIFT = picture.APART, picture.GREEN
 OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
 HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
 CASE_INCHES = 0.68  # a case needs for its numbers, side by side with others
@@ -70,7 +56,7 @@ def plot(
     if sum(widths) > MAX_INCHES:
         return _finished(_scatter(table, path), table, path, title, foot)
     varied = varied_columns(table)
-    figure = new_figure((max(7.0, 2.2 + sum(widths)), 7.6 + 0.2 * len(varied)), for_file=path is not None)
+    figure = picture.new_figure((max(7.0, 2.2 + sum(widths)), 7.6 + 0.2 * len(varied)), for_file=path is not None)
     axes = figure.subplots(
         2, len(sizes), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
     )
@@ -81,7 +67,7 @@ def plot(
         top, bottom = axes[0][column], axes[1][column]
         top.set_title(panel, fontsize=10)
         bottom.set_xlabel("\n".join(["order of the matrix, N" if is_hpl else "case", *varied.values()]))
-        bottom.axhline(0, color=SOFT, lw=0.8, zorder=1)
+        bottom.axhline(0, color=picture.SOFT, lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
             _draw_case_at(top, position, row, case_runs, _rate, most)
@@ -95,8 +81,8 @@ def plot(
         bottom.set_xticks(range(len(rows)), labels, fontsize=8 if varied else None)
         for axis in (top, bottom):
             axis.set_xlim(-0.6, len(rows) - 0.4)
-            axis.grid(axis="y", color=RULE, lw=0.8)
-            bare(axis)
+            axis.grid(axis="y", color=picture.RULE, lw=0.8)
+            picture.bare(axis)
     axes[0][0].set_ylim(0, 1.05 * most)
     axes[1][0].set_ylim(-1.25 * reach, 1.25 * reach)  # room for the numbers
     axes[0][0].set_ylabel("rate of the solver (Gflop/s)" if is_hpl else "duration (s)", fontsize=9)
@@ -111,10 +97,10 @@ def plot(
 def _finished(figure: "Figure", table: "pandas.DataFrame", path: Path | None, title: str, foot: str) -> "Figure":
     """With the finding, which is the first sentence of what is printed, and its file."""
     finding = sentence(table).split("\n")[0]
-    entitle(figure, f"{finding}\n{title}", foot)
+    picture.entitle(figure, f"{finding}\n{title}", foot)
     if path is not None:
-        write_picture(figure, path)
-    return shown_once(figure, path)
+        picture.write_picture(figure, path)
+    return picture.shown_once(figure, path)
 
 
 def _rate(row: dict[Any, Any], time_s: float) -> float:
@@ -160,7 +146,7 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
         va="top" if below else "bottom",
         fontsize=9,
         fontweight="bold" if outside else None,
-        color=SERIOUS if outside else PREDICTED,
+        color=picture.SERIOUS if outside else picture.PREDICTED,
     )
 
 
@@ -168,13 +154,15 @@ def _draw_prediction(axis: Any, position: int, mean: float, low: float, high: fl
     """A bar, with a triangle where it is cut at `edge`, up or down."""
     left = position - OFFSET - HALF_WIDTH
     for marker, cut in [("^", edge)] * (high > edge) + [("v", -edge)] * (low < -edge):
-        axis.plot(position - OFFSET, cut, marker, color=PREDICTED, ms=5.0, zorder=3)
+        axis.plot(position - OFFSET, cut, marker, color=picture.PREDICTED, ms=5.0, zorder=3)
     low, high = max(low, -edge), min(high, edge)
     if not math.isnan(high - low):
         axis.add_patch(
-            patches.Rectangle((left, low), 2 * HALF_WIDTH, high - low, color=PREDICTED, alpha=0.28, lw=0, zorder=2)
+            patches.Rectangle(
+                (left, low), 2 * HALF_WIDTH, high - low, color=picture.PREDICTED, alpha=0.28, lw=0, zorder=2
+            )
         )
-    axis.plot([left, left + 2 * HALF_WIDTH], [mean, mean], color=PREDICTED, lw=2.0, zorder=3)
+    axis.plot([left, left + 2 * HALF_WIDTH], [mean, mean], color=picture.PREDICTED, lw=2.0, zorder=3)
 
 
 def _draw_runs(
@@ -182,10 +170,10 @@ def _draw_runs(
 ) -> None:
     """Dots from left to right in the order of the runs, and their mean; beyond `edge`, a triangle at the edge."""
     centre = position + OFFSET
-    axis.plot([centre - HALF_WIDTH, centre + HALF_WIDTH], [mean, mean], color=MEASURED, lw=1.4, zorder=3)
+    axis.plot([centre - HALF_WIDTH, centre + HALF_WIDTH], [mean, mean], color=picture.MEASURED, lw=1.4, zorder=3)
     for index, (value, hollow) in enumerate(zip(values, disturbed, strict=True)):
         place = centre + HALF_WIDTH * (2 * (index + 0.5) / len(values) - 1)
-        colour, face = (DISTURBED, "white") if hollow else (MEASURED, MEASURED)
+        colour, face = (DISTURBED, "white") if hollow else (picture.MEASURED, picture.MEASURED)
         marker = "^" if value > edge else "o"
         axis.plot(place, min(value, edge), marker, ms=4.5, mec=colour, mfc=face, mew=1.1, ls="none", zorder=4)
 
@@ -210,9 +198,11 @@ def _has_drift(row: dict[Any, Any]) -> bool:
 def _legend_handles(any_disturbed: bool, any_drift: bool, known: bool) -> list[Any]:
     predicted = "predicted" if known else "predicted before the runs"
     handles: list[Any] = [
-        patches.Patch(color=PREDICTED, alpha=0.28, lw=0, label=f"{predicted}: 95 % interval for one run"),
-        lines.Line2D([], [], color=PREDICTED, lw=2.0, label="predicted mean, with its error"),
-        lines.Line2D([], [], color=MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
+        patches.Patch(color=picture.PREDICTED, alpha=0.28, lw=0, label=f"{predicted}: 95 % interval for one run"),
+        lines.Line2D([], [], color=picture.PREDICTED, lw=2.0, label="predicted mean, with its error"),
+        lines.Line2D(
+            [], [], color=picture.MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"
+        ),
     ]
     if any_disturbed:
         label = "run disturbed by other load: not in the mean (triangle: off scale)"
@@ -229,7 +219,7 @@ MAX_NAMED = 10  # grids of the legend
 
 def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     """The predicted duration and its interval over the measured mean, on one scale, a marker a grid."""
-    figure = new_figure((8.0, 7.6), for_file=path is not None)
+    figure = picture.new_figure((8.0, 7.6), for_file=path is not None)
     axis = figure.add_subplot()
     panels = panels_of(table)
     grids = list(dict.fromkeys(panels))
@@ -239,23 +229,23 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     drawn = table[["measured_time_s", "predicted_time_s", "low_s", "high_s"]].to_numpy().ravel()
     positive = [float(value) for value in drawn if value > 0.0]  # NaN is not
     ends = min(positive) / 1.15, max(positive) * 1.15
-    axis.plot(ends, ends, color=SOFT, lw=0.9, ls="--", zorder=1)
+    axis.plot(ends, ends, color=picture.SOFT, lw=0.9, ls="--", zorder=1)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlim(*ends)
     axis.set_ylim(*ends)
     axis.set_aspect("equal")
     for each in (axis.xaxis, axis.yaxis):
-        plain_decades(each, ends)
-    axis.grid(color=RULE, lw=0.8)
-    bare(axis)
+        picture.plain_decades(each, ends)
+    axis.grid(color=picture.RULE, lw=0.8)
+    picture.bare(axis)
     axis.set_xlabel("measured, mean of the runs (s)")
     axis.set_ylabel("predicted (s)")
     handles: list[Any] = [
-        lines.Line2D([], [], color=PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
-        lines.Line2D([], [], color=SOFT, lw=0.9, ls="--", label="predicted = measured"),
+        lines.Line2D([], [], color=picture.PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
+        lines.Line2D([], [], color=picture.SOFT, lw=0.9, ls="--", label="predicted = measured"),
         *(
-            lines.Line2D([], [], color=MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
+            lines.Line2D([], [], color=picture.MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
             for grid in grids[:MAX_NAMED]
         ),
     ]
@@ -263,7 +253,9 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
         handles.append(lines.Line2D([], [], ls="none", label=f"and {len(grids) - MAX_NAMED} more grids"))
     if any(decision_of(row).answer == "against" for row in table.to_dict("records")):
         handles.append(
-            lines.Line2D([], [], mec=MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside")
+            lines.Line2D(
+                [], [], mec=picture.MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside"
+            )
         )
     if table["only_disturbed"].any():
         label = "grey: every run disturbed by other load"
@@ -275,7 +267,7 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
 def _draw_case(axis: Any, row: dict[Any, Any], marker: str) -> None:
     measured, mean = row["measured_time_s"], row["predicted_time_s"]
     if row["low_s"] > 0.0:  # neither without interval, nor where it reaches a duration of zero
-        axis.plot([measured] * 2, [row["low_s"], row["high_s"]], color=PREDICTED, alpha=0.45, lw=1.4, zorder=2)
-    colour = DISTURBED if row["only_disturbed"] else MEASURED
+        axis.plot([measured] * 2, [row["low_s"], row["high_s"]], color=picture.PREDICTED, alpha=0.45, lw=1.4, zorder=2)
+    colour = DISTURBED if row["only_disturbed"] else picture.MEASURED
     face = "white" if decision_of(row).answer == "against" else colour
     axis.plot(measured, mean, marker, ms=4.5, mec=colour, mfc=face, mew=1.0, zorder=3)

@@ -1,7 +1,6 @@
 """The days of a replay: which alarms were given on each, and which tests were suspicious."""
 
 import datetime as dt
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,13 +113,10 @@ def _is_same(one: Row, other: Row) -> bool:
 def _apart_s(row: Row, last: list[Row]) -> list[float]:
     """How far the step of an evening is from each of the last steps that it may have become: dates are refined."""
     names = set(_OF_SERIES) - {"node", "cpu"}
-    found = []
-    for each in last:
-        same = all(row[name] == each[name] for name in names) and ALL in (row["node"], each["node"])
-        begun_s = min(each["changed_s"], each["gradual_s"] if each["gradual_s"] == each["gradual_s"] else math.inf)
-        if (same or _is_same(row, each)) and row["changed_s"] - begun_s >= -DATE_REACH_S:
-            found.append(abs(row["changed_s"] - each["changed_s"]))
-    return [apart_s for apart_s in found if apart_s <= 3 * DATE_REACH_S]
+    same = [each for each in last if all(row[name] == each[name] for name in names)]
+    same = [each for each in same if _is_same(row, each) or ALL in (row["node"], each["node"])]
+    apart = [abs(row["changed_s"] - each["changed_s"]) for each in same]
+    return [apart_s for apart_s in apart if apart_s <= 3 * DATE_REACH_S]
 
 
 def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float) -> tuple[Day, ...]:

@@ -15,21 +15,9 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
 from lepaute.watch.notices.notice import Notice, unlike_text, worse_first
 from lepaute.watch.open_regressions import OpenRegressions
+from lepaute.watch.report import summary
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
-from lepaute.watch.report.summary import (
-    CHANGED,
-    FINE,
-    NOT_CONFIRMED,
-    UNKNOWN,
-    Change,
-    Regression,
-    change_text,
-    largest_text,
-    recent_s,
-    regression_nodes,
-    since_text,
-)
 from lepaute.watch.site.states import COEFFICIENTS, SAID
 from lepaute.watch.values import day_numbers, day_of
 
@@ -48,7 +36,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     where = f"{counted(nodes, 'node')}, last data {last}"
     reports = found.reports
     if reports:
-        largest = f"{'the largest ' * (len(reports) > 1)}{largest_text(reports[0])}"
+        largest = f"{'the largest ' * (len(reports) > 1)}{summary.largest_text(reports[0])}"
         text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
         state = "serious"
     elif worse := worse_first(noticed):
@@ -66,7 +54,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     return {"state": state, "text": f"{text}.", "rest": f"Nodes: {', '.join(rest)}." if rest else ""}
 
 
-def cost_text(report: Regression, machines: int, last: dt.date) -> str:
+def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
     """What a regression costs, by the speed that it slowed down most directly, up to the last day of the data.
 
     machines : of its factor in the cluster, for a report of all of them
@@ -90,7 +78,7 @@ def cost_text(report: Regression, machines: int, last: dt.date) -> str:
     )
 
 
-def _slowed(changes: Sequence[Change]) -> Change | None:
+def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
     """Of the first kind of speed that became worse, the factor that lost most."""
     for unit in _SPEEDS:
         own = [change for change in changes if change.factor.endswith(unit) and _longer(change.factor, change.size) > 0]
@@ -135,7 +123,7 @@ def effect_of(event: Event, factor: FactorRows) -> dict[str, Any] | None:
     return {**effect, "page": page_name("factor", factor.cluster, factor.name)}
 
 
-def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str, Any]:
+def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dict[str, Any]:
     """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
 
     regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
@@ -146,19 +134,19 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str,
     reports = [report for report in reports if report.cluster == factor.cluster]
     own = [report for report in reports if factor.name in {change.factor for change in report.changes}]
     last_s = float(rows["started_s"].max())
-    recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
-    suspects = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]
+    recent = rows[(rows["started_s"] >= summary.recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
+    suspects = factor.suspects[factor.suspects["started_s"] >= summary.recent_s(last_s)]
     suspicious, tested, machines = (len(each[["node", "cpu"]].drop_duplicates()) for each in (suspects, recent, rows))
     changed = {machine[1:] for each in own for machine in each.machines}
     regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
     if factor.is_vector:  # of one of its factors
         regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
     if regressed:
-        verdict, state = CHANGED, "serious"
+        verdict, state = summary.CHANGED, "serious"
     elif suspicious:
-        verdict, state = NOT_CONFIRMED, "notable"
+        verdict, state = summary.NOT_CONFIRMED, "notable"
     else:
-        verdict, state = (FINE, "fine") if tested else (UNKNOWN, "unable")
+        verdict, state = (summary.FINE, "fine") if tested else (summary.UNKNOWN, "unable")
     return {
         "cluster": factor.cluster,
         "factor": factor.name,
@@ -181,28 +169,28 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str,
 def _worst(factor: FactorRows) -> str:
     """The node that a picture of one is of: that of the latest regression, or of the least p-value of late."""
     rows = factor.rows[factor.rows["regressed"]] if factor.rows["regressed"].any() else factor.rows
-    rows = rows[rows["started_s"] >= recent_s(float(factor.rows["started_s"].max()))] if len(rows) else rows
+    rows = rows[rows["started_s"] >= summary.recent_s(float(factor.rows["started_s"].max()))] if len(rows) else rows
     tested = rows[rows["p_value"].notna()]
     chosen = tested.nsmallest(1, "p_value") if len(tested) else factor.rows.iloc[:1]
     return str(chosen["node"].iloc[0]) if len(chosen) else ""
 
 
-def regression_line(report: "Regression") -> dict[str, Any]:
+def regression_line(report: summary.Regression) -> dict[str, Any]:
     node = report.machines[0][1]
     of_factor = node == ALL or len(report.nodes) > 1
     place = ("factor", report.cluster, report.changes[0].factor) if of_factor else ("node", report.cluster, node)
     first, *others = report.changes
     is_sized = first.size == first.size
-    changes = [first.factor if is_sized else change_text(first), *map(change_text, others)]
+    changes = [first.factor if is_sized else summary.change_text(first), *map(summary.change_text, others)]
     return {
-        "first": f"{f'{signed_percent(first.size)} ' if is_sized else ''}{since_text(report)}",
-        "text": f"{regression_nodes(report)}: {', '.join(changes)}",
+        "first": f"{f'{signed_percent(first.size)} ' if is_sized else ''}{summary.since_text(report)}",
+        "text": f"{summary.regression_nodes(report)}: {', '.join(changes)}",
         "alarm": report.alarm,
         "page": page_name(*place),
     }
 
 
-def sparkline(report: Regression, factor: FactorRows) -> str | None:
+def sparkline(report: summary.Regression, factor: FactorRows) -> str | None:
     """The first factor that changed and the band in which its next job was expected, as SVG; None without values.
 
     Each of SPARK_POINTS or fewer is the median over the machines of the report, relative to the level of each.

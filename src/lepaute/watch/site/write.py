@@ -23,18 +23,9 @@ from lepaute.watch.kept import keep_object, kept_object
 from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
 from lepaute.watch.notices.notice import UNCONFIRMED, Notice, least_seen, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
+from lepaute.watch.report import summary as summary_module
 from lepaute.watch.report.factor_history import CODES, COLOURS, P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
-from lepaute.watch.report.summary import (
-    NOT_CONFIRMED,
-    Change,
-    Regression,
-    absence_text,
-    recent_s,
-    suspicion_text,
-    suspicions_of,
-    uncovered,
-)
 from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, sparkline, summary_of
 from lepaute.watch.site.read import NodeSeries, json_of, overview_data, script_of
 from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
@@ -158,7 +149,7 @@ class _Pages:
     maps: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
-    sparks: dict[Regression, str | None] = field(default_factory=dict)
+    sparks: dict[summary_module.Regression, str | None] = field(default_factory=dict)
 
     def write_cluster(self, cluster: str, names: list[str]) -> None:
         """The pages of its factors, models and nodes."""
@@ -195,7 +186,9 @@ class _Pages:
                     self.effects[event].append(effect)
         choice = _choice([each["summary"] for each in of_factors])
         for each in of_factors:
-            self.writer.page(each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, **each)
+            self.writer.page(
+                each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, day_of=day_of, **each
+            )
         made = state_map(states)
         self.maps.append(drawn(made, len(self.maps), cluster, pages, self.found.changelog.inventory))
         self.lost += made.lost
@@ -214,7 +207,8 @@ class _Pages:
             "summary": summary,
             "window": factor.window,
             "names": factor.names if factor.is_vector else (),
-            "moved": _moved(factor, self.found),
+            "moved": moved_in(factor, self.found),
+            "pages": pages,
             "notebook": f"{name}.ipynb",
             "last_known": bool(data["last"]),
         }
@@ -235,7 +229,7 @@ class _Pages:
         silent: dict[str, list[str]] = {}
         for absence in absent:
             for node in dict.fromkeys(node for _, node, _ in absence.machines):
-                silent.setdefault(node, []).append(absence_text(absence))
+                silent.setdefault(node, []).append(summary_module.absence_text(absence))
         actions = self.store.node_actions()
         of_node: dict[str, list[dict[Any, Any]]] = {}
         for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
@@ -294,7 +288,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     log = regressed.changelog
     known = store.factors()
     looks = worth_a_look(regressed)
-    uncovered_notices = uncovered(notices(regressed.values, log), regressed.rows)
+    uncovered_notices = summary_module.uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
     silent = least_seen(regressed.values, log) if regressed.rows.empty else ()
     all_absences, lines = absences_of(regressed.values), [*looks, *uncovered_notices, *unconfirmed]
@@ -308,7 +302,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
             _event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
         )
     latest = pd.concat(said.suspects)
-    latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
+    latest = latest[latest["started_s"] >= summary_module.recent_s(float(regressed.values["started_s"].max()))]
     worst = sorted(said.nodes, key=lambda node: (-node["weight"], -node["regressions"]))
     named = len(said.maps) > 1
     writer.page("nodes.html", "nodes.html.j2", nodes=worst, said=SAID, named=named, title="Nodes")
@@ -321,16 +315,22 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         title="Watch",
         answer=answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
         maps=said.maps,
-        suspicions=[{"text": suspicion_text(test, _titled(test.changes))} for test in suspicions_of(latest)],
+        suspicions=[
+            {"text": summary_module.suspicion_text(test, _titled(test.changes))}
+            for test in summary_module.suspicions_of(latest)
+        ],
         silent=[
-            *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in all_absences),
+            *(
+                {"badge": "failed" if each.jobs else "silent", "text": summary_module.absence_text(each)}
+                for each in all_absences
+            ),
             *({"badge": "silent", "text": line} for line in said.lost),
         ],
         looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
         most=MAX_LINES,
         notices=[
-            {"badge": NOT_CONFIRMED if each.kind == UNCONFIRMED else each.kind, "text": str(each)}
+            {"badge": summary_module.NOT_CONFIRMED if each.kind == UNCONFIRMED else each.kind, "text": str(each)}
             for each in (*uncovered_notices, *unconfirmed, *silent)
         ],
         summaries=said.summaries,
@@ -354,24 +354,7 @@ def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, A
     return [(title, group) for title, group in groups if group]
 
 
-def _moved(factor: FactorRows, found: OpenRegressions) -> list[dict[str, Any]]:
-    """Of a model, a line for each machine that stands out: which coefficients moved."""
-    return [
-        {
-            "node": each.node,
-            "cpu": each.cpu,
-            "page": page_name("node", factor.cluster, each.node),
-            "date": day_of(each.started_s),
-            "p_value": each.p_value,
-            "text": each.text(factor.names),
-            "changes": list(zip(factor.names, each.changes, each.deviations, strict=True)),
-            "moved": each.named,
-        }
-        for each in moved_in(factor, found)
-    ]
-
-
-def _titled(changes: "Iterable[Change]") -> "list[Change]":
+def _titled(changes: Iterable[summary_module.Change]) -> list[summary_module.Change]:
     return [replace(change, factor=title_of(change.factor)) for change in changes]
 
 

@@ -7,24 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.kit import picture
 from lepaute.kit.later import later
 from lepaute.kit.notebook import table_html
-from lepaute.kit.picture import (
-    APART,
-    MEASURED,
-    PREDICTED,
-    PURPLE,
-    RULE,
-    bare,
-    entitle,
-    measured_origin,
-    new_figure,
-    own_figure,
-    plain_decades,
-    shown_once,
-    sizes_of_memory,
-    write_picture,
-)
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.measure.fit.numeric import Floats
@@ -177,19 +162,19 @@ class SegmentedLine:
         size, finding = size_text if in_bytes else "{:.7g}".format, self.finding(in_bytes=in_bytes)
         target = None if path is None else Path(path)
         if ax is None:
-            figure = new_figure((9.0, 6.6), for_file=path is not None)
+            figure = picture.new_figure((9.0, 6.6), for_file=path is not None)
             upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
         else:
-            figure, upper, lower = own_figure(ax), ax, None
+            figure, upper, lower = picture.own_figure(ax), ax, None
         _draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
         if ax is None:
             foot = f"{source or 'points'}: {counted(len(self.x), 'duration')}, objective {self.objective}"
-            entitle(figure, finding, measured_origin(foot))
-            shown_once(figure, target)
+            picture.entitle(figure, finding, picture.measured_origin(foot))
+            picture.shown_once(figure, target)
         else:
             ax.set_title(finding, loc="left", fontsize=9)
         if target is not None:
-            write_picture(figure, target)
+            picture.write_picture(figure, target)
         return figure if ax is None else ax
 
     def finding(self, *, in_bytes: bool = True) -> str:
@@ -272,7 +257,7 @@ def _draw_segments(
         "ms": 4.5 if few else 4,
         "alpha": 1 if few else 0.5,
     }
-    points |= {"color": MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
+    points |= {"color": picture.MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
     upper.plot(at, y / y_unit, label="measured", **points)
     _draw_fits(fitted, upper, lower, least, between, y_unit)
     predicted = fitted.predict(x)
@@ -284,8 +269,8 @@ def _draw_segments(
     for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
         for axis in panels:
             label = "95 % interval of a breakpoint" if number == 0 else None
-            axis.axvspan(low, high, color=PURPLE, alpha=0.22, lw=0, label=label)
-            axis.axvline(place, color=PURPLE, lw=1.2, ls="--", label="breakpoint" if number == 0 else None)
+            axis.axvspan(low, high, color=picture.PURPLE, alpha=0.22, lw=0, label=label)
+            axis.axvline(place, color=picture.PURPLE, lw=1.2, ls="--", label="breakpoint" if number == 0 else None)
         upper.annotate(
             size(place),
             (place, 0.98 - 0.06 * (number % 3)),  # neighbours at different heights
@@ -299,18 +284,18 @@ def _draw_segments(
     if logarithmic:
         upper.set_xscale("log")
         if size is size_text:
-            sizes_of_memory(upper.xaxis, (least, float(x.max())))
+            picture.sizes_of_memory(upper.xaxis, (least, float(x.max())))
         if np.any(x == 0):
             upper.xaxis.set_ticks([least / 2], [size(0)], minor=True)
     if np.all(y > 0):
         upper.set_yscale("log")
-        plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
+        picture.plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
     upper.set_ylabel(y_label)
     panels[-1].set_xlabel(x_label)
     upper.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.94), fontsize=9)
     for axis in panels:
-        axis.grid(axis="y", color=RULE, lw=0.8)
-        bare(axis)
+        axis.grid(axis="y", color=picture.RULE, lw=0.8)
+        picture.bare(axis)
 
 
 def _draw_fits(
@@ -318,10 +303,10 @@ def _draw_fits(
 ) -> None:
     """The lines that were chosen and, dashed, those that were rejected; least : the least x that is drawn."""
     styles: list[tuple[SegmentedLine, str, dict[str, Any]]] = [
-        (fitted, "fitted lines", {"color": PREDICTED, "lw": 1.8})
+        (fitted, "fitted lines", {"color": picture.PREDICTED, "lw": 1.8})
     ]
     if (rejected := fitted.rejected()) is not None:
-        dashed = {"color": APART, "lw": 1.2, "ls": "--", "zorder": 1.5}
+        dashed = {"color": picture.APART, "lw": 1.2, "ls": "--", "zorder": 1.5}
         styles.append((rejected, "one breakpoint more: not chosen", dashed))
     for lines, named, style in styles:
         for number, line in enumerate(lines.segments):
