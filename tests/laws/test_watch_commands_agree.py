@@ -62,8 +62,8 @@ def test_all_commands_say_the_same(made_up: str, tmp_path: Path) -> None:
     replayed = asked(store, "replay", "--report", str(tmp_path / "replay.html"))
     assert changes_of(replayed["regressions"], every) == answers.tested
     alarms = [one for day in replayed["days"] for one in day["alarms"]]
-    assert len({str((one["machines"], one["since"])) for one in alarms}) == len(alarms), "a change is one alarm"
     worse = sum(one["worse"] for one in alarms)
+    assert len({str((one["machines"], one["since"])) for one in alarms}) == len(alarms), "a change is one alarm"
     seen = text_of((tmp_path / "replay.html").read_text())
     assert re.search(rf"{len(alarms)} alarms?{worse} for the worse; {len(answers.tested)} open at the end", seen)
     if kind == "step":

@@ -1,6 +1,7 @@
 """The page of a replay: it opens offline in a real browser, says what the command says, and no name in it is markup."""
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 from support_pages import Elements, text_of, widths_offline
@@ -20,16 +21,8 @@ def replayed(*, alarms: bool = True) -> Replayed:
     first = dt.date(2026, 1, 1)
     alarm = ChangeAlarm("c", machines, first + dt.timedelta(2), (change,), worse=True)
     suspicion = Suspicion("c", machines, (first + dt.timedelta(4),), (change,), ("j4",), 1e-7)
-    days = [
-        Day(
-            first + dt.timedelta(number),
-            24,
-            3 * (number == 4),
-            (alarm,) if alarms and number == 4 else (),
-            (suspicion,) if number == 4 else (),
-        )
-        for number in range(10)
-    ]
+    days = [Day(first + dt.timedelta(number), 24, 0, (), ()) for number in range(10)]
+    days[4] = replace(days[4], suspicious_tests=3, alarms=(alarm,) * alarms, suspicions=(suspicion,))
     regression = Regression("c", machines, alarm.since, first + dt.timedelta(4), (change,), ())
     return Replayed(days, (regression,) if alarms else (), 240, 0.05, 1e-4, "12 nodes")
 

@@ -159,14 +159,8 @@ def test_hostile_names_are_text_and_stay_in_the_folder(tmp_path: Path, page: "Pa
 
 
 def test_an_older_site_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
-    table = pandas.DataFrame(
-        [
-            {
-                "cluster": "c", "node": "n1", "cpu": 0, "job": "1", "started_s": NOW_S, "stratum": "s", "factor": "x_s",
-                "value": 1.0, "state": "done", "archive": "",
-            }
-        ]
-    )  # fmt: skip
+    row = {"cluster": "c", "node": "n1", "cpu": 0, "job": "1", "started_s": NOW_S, "stratum": "s", "factor": "x_s"}
+    table = pandas.DataFrame([row | {"value": 1.0, "state": "done", "archive": ""}])
     folder = tmp_path / "site"
     with open_store(tmp_path / "store") as store:
         with pytest.raises(InputError, match="no factor values"):

@@ -12,15 +12,7 @@ import pandas as pd
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.steps import DATE_REACH_S, SAME_S, Row, alike_changes, steps_of
 from lepaute.watch.changelog import ALL
-from lepaute.watch.report.summary import (
-    Change,
-    Suspicion,
-    change_text,
-    machines_text,
-    regressions_of,
-    since_text,
-    suspicions_of,
-)
+from lepaute.watch.report import summary
 from lepaute.watch.values import DAY_S, Machine, check_values, day_of, start_of
 
 if TYPE_CHECKING:
@@ -34,7 +26,7 @@ class ChangeAlarm:
     cluster: str
     machines: tuple[Machine, ...]
     since: dt.date
-    changes: tuple[Change, ...]
+    changes: tuple[summary.Change, ...]
     worse: bool
     gradual_from: dt.date | None = None
 
@@ -47,7 +39,7 @@ class Day:
     tests: int
     suspicious_tests: int
     alarms: tuple[ChangeAlarm, ...]
-    suspicions: tuple[Suspicion, ...]
+    suspicions: tuple[summary.Suspicion, ...]
 
 
 def alarms_answer(days: "Sequence[Day]") -> str:
@@ -59,8 +51,8 @@ def alarms_answer(days: "Sequence[Day]") -> str:
         return f"Replayed {counted(len(days), 'day')}: no alarm, {days[0].date} to {days[-1].date}"
     day, first = alarms[0]
     given = f"Replayed {counted(len(days), 'day')}: {counted(len(alarms), 'alarm')}"
-    what = f"{machines_text(first.machines)}, {change_text(first.changes[0])} {since_text(first)}"
-    return f"{given}, the first on {day.date}: {what}"
+    what = f"{summary.change_text(first.changes[0])} {summary.since_text(first)}"
+    return f"{given}, the first on {day.date}: {summary.machines_text(first.machines)}, {what}"
 
 
 def evenings_of(
@@ -90,7 +82,7 @@ def evenings_of(
             if any(_is_same(row, other) and abs(row["changed_s"] - other["changed_s"]) <= SAME_S for other in before):
                 continue
             own = tuple(row[name] for name in _OF_SERIES)
-            became = [(apart_s, n) for n, rows in enumerate(changes) for apart_s in _apart_s(row, rows)]
+            became = [(far_s, n) for n, rows in enumerate(changes) for far_s in _distances_s(row, rows)]
             change = min(became)[1] if became else None
             first = date if change is None else known_since.setdefault((change,), date)
             if change is None or known_since.setdefault((change, *own), date) == date:
@@ -110,13 +102,13 @@ def _is_same(one: Row, other: Row) -> bool:
     return all(one[name] == other[name] for name in _OF_SERIES)
 
 
-def _apart_s(row: Row, last: list[Row]) -> list[float]:
+def _distances_s(row: Row, last: list[Row]) -> list[float]:
     """How far the step of an evening is from each of the last steps that it may have become: dates are refined."""
     names = set(_OF_SERIES) - {"node", "cpu"}
-    same = [each for each in last if all(row[name] == each[name] for name in names)]
-    same = [each for each in same if _is_same(row, each) or ALL in (row["node"], each["node"])]
-    apart = [abs(row["changed_s"] - each["changed_s"]) for each in same]
-    return [apart_s for apart_s in apart if apart_s <= 3 * DATE_REACH_S]
+    same = [step for step in last if all(row[name] == step[name] for name in names)]
+    same = [step for step in same if _is_same(row, step) or ALL in (row["node"], step["node"])]
+    distances_s = (abs(row["changed_s"] - step["changed_s"]) for step in same)
+    return [far_s for far_s in distances_s if far_s <= 3 * DATE_REACH_S]
 
 
 def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]", *, level: float) -> tuple[Day, ...]:
@@ -127,7 +119,7 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
         date: tuple(
             ChangeAlarm(report.cluster, report.machines, report.since, report.changes, bool(worse), report.gradual_from)
             for worse, part in rows.groupby("worse", sort=True)
-            for report in regressions_of(part)
+            for report in summary.regressions_of(part)
         )
         for date, rows in evenings.items()
         if len(rows)
@@ -138,7 +130,7 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
             len(days.get(date, ())),
             len(suspicious.get(date, ())),
             alarms.get(date, ()),
-            suspicions_of(suspicious[date]) if date in suspicious else (),
+            summary.suspicions_of(suspicious[date]) if date in suspicious else (),
         )
         for date in sorted({*days, *alarms})
     )

@@ -127,7 +127,7 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
     """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
 
     regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
-    tested, machines : of all; least_p : of these days, None: none was tested; change : since when the latest
+    tested, machines : of all; change : since when the latest
     regression; state : the class of the colour of the verdict
     """
     rows = factor.rows
@@ -159,7 +159,6 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
         "suspicious": suspicious,
         "tested": tested,
         "machines": machines,
-        "least_p": float(recent["p_value"].min()) if len(recent) else None,
         "change": max((each.since for each in own), default=None),
         "last": day_of(last_s),
         "page": page_name("factor", factor.cluster, factor.name),

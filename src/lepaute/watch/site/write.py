@@ -1,7 +1,7 @@
 """The pages of a watch, as a folder: whole, or as it was before."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -184,7 +184,7 @@ class _Pages:
             for event in mine:
                 if (effect := effect_of(event, factor)) is not None:
                     self.effects[event].append(effect)
-        choice = _choice([each["summary"] for each in of_factors])
+        choice = [each["summary"] for each in of_factors]
         for each in of_factors:
             self.writer.page(
                 each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, day_of=day_of, **each
@@ -316,7 +316,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         answer=answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
         maps=said.maps,
         suspicions=[
-            {"text": summary_module.suspicion_text(test, _titled(test.changes))}
+            {"text": summary_module.suspicion_text(test, [replace(c, factor=title_of(c.factor)) for c in test.changes])}
             for test in summary_module.suspicions_of(latest)
         ],
         silent=[
@@ -345,17 +345,6 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         ],
         named=named,
     )
-
-
-def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The pages of a cluster as people choose among them: factors, models, their coefficients."""
-    kinds = {"factors": "Factors", "models": "Models, all coefficients together", "coefficients": "Coefficients"}
-    groups = ((title, [summary for summary in summaries if summary["kind"] == kind]) for kind, title in kinds.items())
-    return [(title, group) for title, group in groups if group]
-
-
-def _titled(changes: Iterable[summary_module.Change]) -> list[summary_module.Change]:
-    return [replace(change, factor=title_of(change.factor)) for change in changes]
 
 
 def _notebook_of(cluster: str, factor: str, node: str) -> str:
