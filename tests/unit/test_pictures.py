@@ -91,8 +91,8 @@ def test_a_segmentation_shows_fit_breakpoints_intervals_and_residuals():
     figure = line.plot()
     upper, lower = figure.axes
     names = {text.get_text() for text in upper.get_legend().get_texts()}
-    assert {"fitted lines", "breakpoint", "95 % interval of a breakpoint", "measured"} < names
-    assert names >= {"one breakpoint more: not chosen"}
+    drawn = {"fitted lines", "breakpoint", "95 % interval of a breakpoint", "measured"}
+    assert names == {*drawn, "one breakpoint more: not chosen"}
     points = next(each for each in upper.lines if each.get_label() == "measured").get_xdata()
     assert (len(points), min(points)) == (22, 0.5), "what is 0 stands at the left end"
     assert [text.get_text() for text in upper.texts] == ["1 KiB"]

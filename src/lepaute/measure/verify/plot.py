@@ -152,17 +152,17 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
 
 def _draw_prediction(axis: Any, position: int, mean: float, low: float, high: float, *, edge: float) -> None:
     """A bar, with a triangle where it is cut at `edge`, up or down."""
-    left = position - OFFSET - HALF_WIDTH
+    begin = position - OFFSET - HALF_WIDTH
     for marker, cut in [("^", edge)] * (high > edge) + [("v", -edge)] * (low < -edge):
         axis.plot(position - OFFSET, cut, marker, color=picture.PREDICTED, ms=5.0, zorder=3)
     low, high = max(low, -edge), min(high, edge)
     if not math.isnan(high - low):
         axis.add_patch(
             patches.Rectangle(
-                (left, low), 2 * HALF_WIDTH, high - low, color=picture.PREDICTED, alpha=0.28, lw=0, zorder=2
+                (begin, low), 2 * HALF_WIDTH, high - low, color=picture.PREDICTED, alpha=0.28, lw=0, zorder=2
             )
         )
-    axis.plot([left, left + 2 * HALF_WIDTH], [mean, mean], color=picture.PREDICTED, lw=2.0, zorder=3)
+    axis.plot([begin, begin + 2 * HALF_WIDTH], [mean, mean], color=picture.PREDICTED, lw=2.0, zorder=3)
 
 
 def _draw_runs(
@@ -195,21 +195,23 @@ def _has_drift(row: dict[Any, Any]) -> bool:
     return not math.isnan(row.get("measured_without_drift_s", math.nan))
 
 
+def _key(**style: Any) -> "lines.Line2D":
+    return lines.Line2D([], [], **style)
+
+
 def _legend_handles(any_disturbed: bool, any_drift: bool, known: bool) -> list[Any]:
     predicted = "predicted" if known else "predicted before the runs"
     handles: list[Any] = [
         patches.Patch(color=picture.PREDICTED, alpha=0.28, lw=0, label=f"{predicted}: 95 % interval for one run"),
-        lines.Line2D([], [], color=picture.PREDICTED, lw=2.0, label="predicted mean, with its error"),
-        lines.Line2D(
-            [], [], color=picture.MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"
-        ),
+        _key(color=picture.PREDICTED, lw=2.0, label="predicted mean, with its error"),
+        _key(color=picture.MEASURED, marker="o", ms=4.5, lw=1.4, label="measured: every run, and their mean"),
     ]
     if any_disturbed:
         label = "run disturbed by other load: not in the mean (triangle: off scale)"
-        handles.append(lines.Line2D([], [], mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
+        handles.append(_key(mec=DISTURBED, mfc="white", marker="o", ms=4.5, ls="none", label=label))
     if any_drift:
         label = "measured mean, the machine's drift taken out"
-        handles.append(lines.Line2D([], [], mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
+        handles.append(_key(mec=WITHOUT_DRIFT, mfc="white", marker="D", ms=5.0, ls="none", label=label))
     return handles
 
 
@@ -242,24 +244,18 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     axis.set_xlabel("measured, mean of the runs (s)")
     axis.set_ylabel("predicted (s)")
     handles: list[Any] = [
-        lines.Line2D([], [], color=picture.PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
-        lines.Line2D([], [], color=picture.SOFT, lw=0.9, ls="--", label="predicted = measured"),
-        *(
-            lines.Line2D([], [], color=picture.MEASURED, marker=markers[grid], ls="none", ms=5, label=grid)
-            for grid in grids[:MAX_NAMED]
-        ),
+        _key(color=picture.PREDICTED, alpha=0.45, lw=1.4, label="95 % prediction interval for one run"),
+        _key(color=picture.SOFT, lw=0.9, ls="--", label="predicted = measured"),
     ]
+    named = {grid: markers[grid] for grid in grids[:MAX_NAMED]}
+    handles += [_key(color=picture.MEASURED, marker=one, ls="none", ms=5, label=grid) for grid, one in named.items()]
     if len(grids) > MAX_NAMED:
-        handles.append(lines.Line2D([], [], ls="none", label=f"and {len(grids) - MAX_NAMED} more grids"))
+        handles.append(_key(ls="none", label=f"and {len(grids) - MAX_NAMED} more grids"))
     if any(decision_of(row).answer == "against" for row in table.to_dict("records")):
-        handles.append(
-            lines.Line2D(
-                [], [], mec=picture.MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside"
-            )
-        )
+        handles.append(_key(mec=picture.MEASURED, mfc="white", marker="o", ls="none", ms=5, label="hollow: outside"))
     if table["only_disturbed"].any():
         label = "grey: every run disturbed by other load"
-        handles.append(lines.Line2D([], [], color=DISTURBED, marker="o", ls="none", ms=5, label=label))
+        handles.append(_key(color=DISTURBED, marker="o", ls="none", ms=5, label=label))
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 

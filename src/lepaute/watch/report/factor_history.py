@@ -91,7 +91,7 @@ class FactorRows:
     @property
     def unit(self) -> tuple[str, float]:
         """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" where no name says it."""
-        unit = next((unit for ending, unit in _UNITS.items() if self.name.endswith(ending)), "")
+        unit = next((unit for suffix, unit in _UNITS.items() if self.name.endswith(suffix)), "")
         base = 1e-9 if unit.startswith("G") else 1.0
         scaled, factor = scaled_unit(unit, base * float(self.rows["value"].abs().median()))
         return scaled, base * factor

@@ -81,11 +81,11 @@ def evenings_of(
         for row in now:
             if any(_is_same(row, other) and abs(row["changed_s"] - other["changed_s"]) <= SAME_S for other in before):
                 continue
-            own = tuple(row[name] for name in _OF_SERIES)
+            series = tuple(row[name] for name in _OF_SERIES)
             became = [(far_s, n) for n, rows in enumerate(changes) for far_s in _distances_s(row, rows)]
             change = min(became)[1] if became else None
             first = date if change is None else known_since.setdefault((change,), date)
-            if change is None or known_since.setdefault((change, *own), date) == date:
+            if change is None or known_since.setdefault((change, *series), date) == date:
                 news[first].append(row)
         before = now
     return {

@@ -18,7 +18,7 @@ from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report import summary
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
-from lepaute.watch.site.states import COEFFICIENTS, SAID
+from lepaute.watch.site.states import COEFFICIENTS, IN_WORDS
 from lepaute.watch.values import day_numbers, day_of
 
 #: Jobs on either side of an event that are compared.
@@ -46,7 +46,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
         text, state = f"Nothing can be said of {where}", "unable"
     else:
         text, state = f"Nothing open in {where}", "fine"
-    rest = [f"{count} {SAID[kind]}" for kind, count in states.items() if count and kind != "fine"]
+    rest = [f"{count} {IN_WORDS[name]}" for name, count in states.items() if count and name != "fine"]
     if state == "fine" and (rest or late):
         state = "notable" if states["fine"] else "unable"
     if late:

@@ -22,7 +22,7 @@ STATES = {"changed": "C", "failed": "F", "silent": "·", "unlike": "U", "unconfi
 #: State -> the larger the weightier.
 WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
 #: In words: those of `lepaute watch test` and `health`.
-SAID = {state: state for state in STATES} | {"unlike": UNLIKE, "unconfirmed": NOT_CONFIRMED}
+IN_WORDS = {state: state for state in STATES} | {"unlike": UNLIKE, "unconfirmed": NOT_CONFIRMED}
 #: Up to so many nodes cells have names and letters; up to so many they are large enough to be hit by a finger.
 NAMED, MEDIUM = 64, 400
 COEFFICIENTS = frozenset((*MODEL_FACTORS, *RESIDUAL_FACTORS))
@@ -56,8 +56,8 @@ def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable
     suspects = factor.suspects
     if len(rows):
         suspects = suspects[suspects["started_s"] >= recent_s(float(rows["started_s"].max()))]
-    own = [look for look in looks if look.cluster == factor.cluster and look.factor in factor.names]
-    worse = [look for look in own if look.is_worse or look.kind == SMALL]
+    of_factor = (look for look in looks if look.cluster == factor.cluster and look.factor in factor.names)
+    worse = [look for look in of_factor if look.is_worse or look.kind == SMALL]
     for state, nodes in (
         ("unknown", untested),
         ("unconfirmed", set(suspects["node"].astype(str)).union(*(look.nodes or (look.node,) for look in worse))),
@@ -135,7 +135,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
             states = tuple(found.of_node[node])
             counts[found.worst(node)] += 1
             said = ", ".join(
-                f"{name}: {SAID[state]}"
+                f"{name}: {IN_WORDS[state]}"
                 for (name, _), state in zip(found.rows, states, strict=True)
                 if state not in ("", "fine")
             )
@@ -145,7 +145,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
                     "page": pages[node],
                     "style": styles.setdefault(states, f"s{len(styles)}"),
                     "cells": [(state, STATES.get(state, "")) for state in states],
-                    "said": f"{node}: {said or SAID['fine']}",
+                    "said": f"{node}: {said or IN_WORDS['fine']}",
                 }
             )
         strips.append({"title": title, "nodes": own})
@@ -157,7 +157,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
         "kind": kind,
         "groups": strips,
         "styles": [(name, _gradient(states)) for states, name in styles.items()],
-        "counts": [(state, SAID[state], count) for state, count in counts.items()],
+        "counts": [(state, IN_WORDS[state], count) for state, count in counts.items()],
         "total": len(found.of_node),
     }
 

@@ -28,7 +28,7 @@ from lepaute.watch.report.factor_history import CODES, COLOURS, P_LEVELS, Factor
 from lepaute.watch.report.models import models_of, moved_in, title_of
 from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, sparkline, summary_of
 from lepaute.watch.site.read import NodeSeries, json_of, overview_data, script_of
-from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
+from lepaute.watch.site.states import IN_WORDS, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.store import Store
 from lepaute.watch.values import DAY_S, day_of
 
@@ -177,8 +177,9 @@ class _Pages:
             of_factors.append(self._write_factor(factor, summary, pages, marks))
             self.summaries.append(summary)
             self.suspects.append(factor.suspects)
-            first = [each for each in self.found.reports if each.cluster == cluster and each.changes[0].factor == name]
-            self.sparks |= {report: sparkline(report, factor) for report in first}
+            for report in self.found.reports:
+                if report.cluster == cluster and report.changes[0].factor == name:
+                    self.sparks[report] = sparkline(report, factor)
             series.add(factor)
             states.append(states_of(factor, summary["page"], away, self.lines, states))
             for event in mine:
@@ -186,9 +187,8 @@ class _Pages:
                     self.effects[event].append(effect)
         choice = [each["summary"] for each in of_factors]
         for each in of_factors:
-            self.writer.page(
-                each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, day_of=day_of, **each
-            )
+            page = each["summary"]["page"]
+            self.writer.page(page, "factor.html.j2", choice=choice, marks=marks, day_of=day_of, **each)
         made = state_map(states)
         self.maps.append(drawn(made, len(self.maps), cluster, pages, self.found.changelog.inventory))
         self.lost += made.lost
@@ -305,7 +305,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     latest = latest[latest["started_s"] >= summary_module.recent_s(float(regressed.values["started_s"].max()))]
     worst = sorted(said.nodes, key=lambda node: (-node["weight"], -node["regressions"]))
     named = len(said.maps) > 1
-    writer.page("nodes.html", "nodes.html.j2", nodes=worst, said=SAID, named=named, title="Nodes")
+    writer.page("nodes.html", "nodes.html.j2", nodes=worst, said=IN_WORDS, named=named, title="Nodes")
     states = {state: sum(node["state"] == state for node in said.nodes) for state in STATES}
     last = last_data(regressed.values, now_s)[0]
     machines = {(summary["cluster"], summary["factor"]): summary["machines"] for summary in said.summaries}
@@ -330,8 +330,8 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         looks_label=LABEL,
         most=MAX_LINES,
         notices=[
-            {"badge": summary_module.NOT_CONFIRMED if each.kind == UNCONFIRMED else each.kind, "text": str(each)}
-            for each in (*uncovered_notices, *unconfirmed, *silent)
+            {"badge": summary_module.NOT_CONFIRMED if note.kind == UNCONFIRMED else note.kind, "text": str(note)}
+            for note in (*uncovered_notices, *unconfirmed, *silent)
         ],
         summaries=said.summaries,
         regressions=[
