@@ -1,6 +1,7 @@
 """test, propose, health, site, cost and replay agree on who changed, since when and by how much, in every order."""
 
 import datetime as dt
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from long_tests import long_but
 from support.fleets import until_today
 from support.watch_answers import answers_of, asked, changes_of
+from support_pages import text_of
 from support_planted import RATE, Fault, planted
 
 from lepaute.cli.main import main
@@ -57,7 +59,14 @@ def test_all_commands_say_the_same(made_up: str, tmp_path: Path) -> None:
     assert answers.contradictions == {}
     assert bool(answers.tested) == (kind != "back")
     every = frozenset(f"n{node}" for node in range(1, nodes + 1))
-    assert changes_of(asked(store, "replay")["regressions"], every) == answers.tested
+    replayed = asked(store, "replay", "--report", str(tmp_path / "replay.html"))
+    assert changes_of(replayed["regressions"], every) == answers.tested
+    alarms = [one for day in replayed["days"] for one in day["alarms"]]
+    worse = sum(one["worse"] for one in alarms)
+    assert len({str((one["machines"], one["since"])) for one in alarms}) == len(alarms), "a change is one alarm"
+    seen = text_of((tmp_path / "replay.html").read_text())
+    assert re.search(rf"{len(alarms)} alarms?{worse} for the worse; {len(answers.tested)} open at the end", seen)
+    assert kind != "step" or worse == len(answers.tested)
     if answers.regressed and kind == "step":
         _check_cost(store, min(answers.regressed), asked(store, "test")["regressions"])
 

@@ -2,11 +2,12 @@
 
 import datetime as dt
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from oracles.traces_by_hand import hpl_like
-from support_pages import Elements, widths_offline
+from support_pages import Elements, text_of, widths_offline
 
 from lepaute.cli.main import main
 from lepaute.kit.picture import BLUE, RED, new_figure
@@ -99,16 +100,8 @@ def replayed(*, alarms: bool = True) -> Replayed:
     first = dt.date(2026, 1, 1)
     alarm = ChangeAlarm("c", machines, first + dt.timedelta(2), (change,), worse=True)
     suspicion = Suspicion("c", machines, (first + dt.timedelta(4),), (change,), ("j4",), 1e-7)
-    days = [
-        Day(
-            first + dt.timedelta(number),
-            24,
-            3 * (number == 4),
-            (alarm,) if alarms and number == 4 else (),
-            (suspicion,) if number == 4 else (),
-        )
-        for number in range(10)
-    ]
+    days = [Day(first + dt.timedelta(number), 24, 0, (), ()) for number in range(10)]
+    days[4] = replace(days[4], suspicious_tests=3, alarms=(alarm,) * alarms, suspicions=(suspicion,))
     regression = Regression("c", machines, alarm.since, first + dt.timedelta(4), (change,), ())
     return Replayed(days, (regression,) if alarms else (), 240, 0.05, 1e-4, "12 nodes")
 
@@ -116,13 +109,16 @@ def replayed(*, alarms: bool = True) -> Replayed:
 def test_the_page_begins_with_what_would_have_been_found_when_and_what_may_be_false() -> None:
     text = page(replayed())
     elements = Elements(text)
-    assert "Replayed 10 days: 1 alarm, the first on 2026-01-05" in text
-    assert ">2\u00a0days</dt>" in text, "from the change to its alarm"
+    assert "Replayed 10 days: 1 alarm, the first on 2026-01-05" in text_of(text)
+    assert ">2 days</dt>" in text, "from the change to its alarm"
     assert ">5\u00a0%</dt>" in text
     assert HOSTILE_NAME not in text
     assert "script" not in elements.tags
     assert all(link.startswith("#") and link[1:] in elements.ids for link in elements.links)
-    assert "Replayed 10 days: no alarm" in page(replayed(alarms=False))
+    assert "2026-01-01</text>" in text, "dates, and not numbers of days"
+    quiet = page(replayed(alarms=False))
+    assert "Replayed 10 days: no alarm" in quiet
+    assert ("red: days" in text, "red: days" in quiet) == (True, False), "of what is drawn"
 
 
 def test_the_page_fits_a_screen_and_a_telephone_without_a_network(browser, tmp_path: Path) -> None:

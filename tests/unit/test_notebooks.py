@@ -162,13 +162,15 @@ def test_a_sweep_marks_the_best_and_scaling_has_the_sentence_of_the_terminal(tmp
 
 
 def test_a_segmentation_shows_fit_breakpoints_intervals_and_residuals():
-    x = 2.0 ** np.arange(21)
+    x = np.append(0.0, 2.0 ** np.arange(21))
     line = segment(x, np.where(x <= 1024.0, 1e-6 + 1e-9 * x, 5e-6 + 1e-9 * x) * (1.0 + 0.01 * np.sin(7.0 * x)))
     figure = line.plot()
     upper, lower = figure.axes
-    assert {"fitted lines", "breakpoint", "95 % interval of a breakpoint", "measured"} == {
-        text.get_text() for text in upper.get_legend().get_texts()
-    }
+    names = {text.get_text() for text in upper.get_legend().get_texts()}
+    drawn = {"fitted lines", "breakpoint", "95 % interval of a breakpoint", "measured"}
+    assert names == {*drawn, "one breakpoint more: not chosen"}
+    points = next(each for each in upper.lines if each.get_label() == "measured").get_xdata()
+    assert (len(points), min(points)) == (22, 0.5), "what is 0 stands at the left end"
     assert [text.get_text() for text in upper.texts] == ["1 KiB"]
     assert units_of(figure) == ["duration (s)", "off the line (%)"]
     assert title_of(figure) == line.finding()
@@ -199,7 +201,7 @@ def test_a_verification_has_the_sentence_of_the_terminal_and_every_error(tmp_pat
     table = pandas.DataFrame({
         "case": [0, 1], "n": [2000, 4000], "nb": 128, "p": 1, "q": 2, "variant": "WR11C2R4", "flop_count": [1e9, 8e9],
         "measured_rate_gflops": [1.0, 4.0], "predicted_rate_gflops": [1.0, 3.6],
-        "predicted_time_s": [1.0, 2.2], "low_s": [0.9, 2.0], "high_s": [1.1, 2.4], "n_runs": 2, "n_disturbed": 0,
+        "predicted_time_s": [1.0, 2.2], "low_s": [0.9, 1e-4], "high_s": [1.1, 2.4], "n_runs": 2, "n_disturbed": 0,
         "only_disturbed": False, "measured_time_s": [1.0, 2.0], "n_counting": 2, "n_inside": [2, 1],
         "mean_low_s": [0.9, 2.1], "mean_high_s": [1.1, 2.3], "error_percent": [0.0, 10.0],
         "inside_interval": np.array([True, False], dtype=object),
@@ -207,6 +209,8 @@ def test_a_verification_has_the_sentence_of_the_terminal_and_every_error(tmp_pat
     runs = pandas.DataFrame({"case": [0, 0, 1, 1], "time_s": [0.99, 1.01, 1.98, 2.02], "disturbed": False})
     figure = plot_verification(table, runs, tmp_path / "verification", "HPL here", "platform p, seed 1")
     assert title_of(figure) == f"{sentence(table)} HPL here"
+    assert figure.axes[0].get_ylim()[1] < 10.0, "the interval ends at 80,000 Gflop/s"
+    assert [each.get_marker() for each in figure.axes[0].lines].count("^") == 1, "where it is cut"
     assert foot_of(figure) == "platform p, seed 1"
     assert [text.get_text() for text in figure.axes[1].texts] == ["+0.0 %", "+10.0 %\noutside"]
     labels = [figure.axes[0].get_ylabel(), figure.axes[1].get_ylabel()]

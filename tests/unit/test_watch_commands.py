@@ -124,15 +124,15 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsy
     for name in ("node7", "demo-node7"):
         assert [each["node"] for each in found(capsys, "health", name, *at)["nodes"]] == ["node7"]
         status, text = answer(capsys, "health", name, *at)
-        assert (status, text.partition(" (")[0]) == (1, f"{name}: regressed: a confirmation run is needed")
+        assert (status, text.partition(" (")[0]) == (1, f"{name}: changed: a confirmation run is needed")
     assert found(capsys, "test", "--node", "demo-node7", *at)["nodes"] == 1
     old = "node6: unknown (no value since 2026-02-28, of any node)"
     assert old in answer(capsys, "health", "node[5-6],node99", *at)[1]
     monkeypatch.setattr("lepaute.cli.watch_nodes.time", SimpleNamespace(time=lambda: 1772366400.0))  # 1 March 2026
     status, text = answer(capsys, "health", "node[5-6],node99", *at)
     first, changed, *unknown = text.splitlines()
-    assert (status, first) == (3, "0 of 3 nodes have regressed, 1 changed, not confirmed yet, 2 unknown")
-    assert changed.startswith("node6: changed, not confirmed yet (demo node[1-12], since 2026-01-31: mean_frequency")
+    assert (status, first) == (3, "0 of 3 nodes changed, 1 not confirmed, 2 unknown")
+    assert changed.startswith("node6: not confirmed (demo node[1-12], since 2026-01-31: mean_frequency")
     assert unknown == [
         "node5: unknown (no value since 2026-02-25; others reported on 3 days since)",
         "node99: unknown (the store has no such node)",
@@ -191,7 +191,7 @@ def test_a_replay_gives_the_alarms_on_the_days_after_the_fault_and_records_nothi
     assert status == 0
     assert (tested / "store.json").read_bytes() == before
     assert (tmp_path / "replay.csv").read_text().startswith("cluster,node,cpu,")
-    assert text.startswith("Replayed 55 days: 2 alarms, the first on 2026-02-1")
+    assert text.startswith("Replayed 55 days: 1 alarm, the first on 2026-02-1")
     alarms = [line for line in text.splitlines() if "alarm: demo node7 cpu 0, 1, since 2026-02-10" in line]
     assert "2026-02-10" <= alarms[0][:10] <= "2026-02-12"
     assert any(": dgemm_rate_flops -" in line for line in alarms)
@@ -361,9 +361,9 @@ def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says
     assert (status, text.split(", since")[0]) == (3, "No change is confirmed, but unconfirmed change of c n2")
     status, text = answer(capsys, "health", "n[1-3]", "--store", tmp_path / "store")
     first, second, last = text.splitlines()
-    assert (status, first) == (3, "0 of 3 nodes have regressed, 1 changed, not confirmed yet")
-    assert second.startswith("n2: changed, not confirmed yet (c n2, since ")
-    assert last == "n[1,3]: no open regression"
+    assert (status, first) == (3, "0 of 3 nodes changed, 1 not confirmed")
+    assert second.startswith("n2: not confirmed (c n2, since ")
+    assert last == "n[1,3]: fine"
 
 
 def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_else(tmp_path, capsys) -> None:

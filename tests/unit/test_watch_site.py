@@ -67,9 +67,9 @@ def test_from_the_landing_page_by_clicks_to_an_evolution_and_its_job(site: Path,
     assert "BIOS <b>2.8</b>" in page.inner_text("main")
     page.click("table a >> text=dgemm_rate_flops >> nth=0")
     page.wait_for_selector("#places canvas")
-    assert "2 of 24 CPUs regressed" in page.inner_text("main")
-    assert re.search(r"Mean [0-9.]+ G; coefficient of spatial variability [0-9.]+ %", page.inner_text("#spread"))
-    for view, legend in (("means", "regressed"), ("values", "or more"), ("jobs", "as before")):
+    assert "2 of 24 CPUs changed" in page.inner_text("main")
+    assert re.search(r"Mean [0-9.]+ Gflop/s; coefficient of spatial variability [0-9.]+ %", page.inner_text("#spread"))
+    for view, legend in (("means", "changed"), ("values", "or more"), ("jobs", "as before")):
         page.click(f"[data-view={view}]")
         page.wait_for_selector(f"#overview[data-drawn={view}]")
         assert legend in page.inner_text("#legend")
@@ -123,6 +123,8 @@ def test_pages_fit_are_dark_and_can_be_printed(site: Path, page: "Page", width: 
         page.goto(f"file://{path}")
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        shown = "[...document.querySelectorAll('.scroll')].map(one => getComputedStyle(one).backgroundImage)"
+        assert all("gradient" in shade for shade in page.evaluate(shown)), "a table shows that it goes on"
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
     page.emulate_media(media="print", color_scheme="light")
     assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
@@ -157,14 +159,8 @@ def test_hostile_names_are_text_and_stay_in_the_folder(tmp_path: Path, page: "Pa
 
 
 def test_an_older_site_is_replaced_and_anything_else_is_not(tmp_path: Path) -> None:
-    table = pandas.DataFrame(
-        [
-            {
-                "cluster": "c", "node": "n1", "cpu": 0, "job": "1", "started_s": NOW_S, "stratum": "s", "factor": "x_s",
-                "value": 1.0, "state": "done", "archive": "",
-            }
-        ]
-    )  # fmt: skip
+    row = {"cluster": "c", "node": "n1", "cpu": 0, "job": "1", "started_s": NOW_S, "stratum": "s", "factor": "x_s"}
+    table = pandas.DataFrame([row | {"value": 1.0, "state": "done", "archive": ""}])
     folder = tmp_path / "site"
     with open_store(tmp_path / "store") as store:
         with pytest.raises(InputError, match="no factor values"):
@@ -219,7 +215,7 @@ def test_from_the_map_to_a_node_and_from_a_factor_to_another(site: Path, page: "
     assert page.inner_text("h1") == "demo node7"
     assert "BIOS" in page.inner_text("ol.events")
     page.goto(f"file://{next(site.glob('factor-demo-mean-temp*.html'))}")
-    page.select_option("#jump", label="dgemm_rate_flops and mean_frequency_Hz (regressed)")
+    page.select_option("#jump", label="dgemm_rate_flops and mean_frequency_Hz (changed)")
     page.wait_for_selector("#overview[data-drawn=jobs]")
     assert page.inner_text("h1") == "demo: dgemm_rate_flops and mean_frequency_Hz"
     assert "mean_frequency_Hz" in page.inner_text("table")  # which of them moved, on node 7

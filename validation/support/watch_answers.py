@@ -127,16 +127,22 @@ def _of_health(answers: Answers, health: dict[str, dict[str, Any]]) -> Pairs:
 
 def _of_site(answers: Answers, test: dict[str, Any], store: Path, beside: Path) -> Pairs:
     asked(store, "site", "-o", str(beside / "site"))
-    page = html.unescape((beside / "site" / "index.html").read_text())
+    front, nodes = ((beside / "site" / name).read_text() for name in ("index.html", "nodes.html"))
+    of_nodes = "".join(path.read_text() for path in (beside / "site").glob("node-*.html"))
+    seen = html.unescape(re.sub("<[^>]*>", "", front)).replace("\u00a0", " ")
     lines = {re.escape(each["text"]) for each in (*test["notices"], *test["worth_a_look"]["lines"])}
     for one in test["regressions"]:
-        changes = re.escape(", ".join(change_text(Change(**each)) for each in one["changes"]))
-        lines.add(rf'{changes}</a> <span class="soft">since {one["since"]}{GRADUAL}, alarm on {one["alarm"]}')
-    nodes = (beside / "site" / "nodes.html").read_text()
+        first, *others = (Change(**each) for each in one["changes"])
+        text = re.escape(", ".join([first.factor, *map(change_text, others)]))
+        size = re.escape(change_text(first).removeprefix(f"{first.factor} "))
+        lines.add(rf"{size} since {one['since']}{GRADUAL} [^:]*: {text} alarm on {one['alarm']}")
+    counts = [page.count('badge">changed<') for page in (front, of_nodes)]
+    said = [int(count) for count in re.findall(r"(\d+) open regression", seen)]
     return {
-        "site": ({line for line in lines if re.search(line, page)}, lines),
-        "site, regressions": ({len(re.findall("regressed</span>", page))}, {len(answers.tested)}),
-        "site, map": (set(re.findall(r'>([^<]+)</a></td><td data-value="\d+">alarm<', nodes)), answers.regressed),
+        "site": ({line for line in lines if re.search(line, seen)}, lines),
+        "site, regressions": ({counts[0], *said}, {len(answers.tested)}),
+        "site, pages of nodes": ({counts[1]}, {sum(len(names) for names, *_ in answers.tested)}),
+        "site, nodes": (set(re.findall(r">([^<]+)</a></td>[^/]*</i>changed<", nodes)), answers.regressed),
     }
 
 

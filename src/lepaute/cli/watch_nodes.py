@@ -226,7 +226,7 @@ def health(
 
 
 def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
-    """Of several nodes how many have regressed first; then a line for those of which the same can be said."""
+    """Of several nodes how many changed first; then a line for those of which the same can be said."""
     if len(judged) == 1:
         return [f"{judged[0].name}: {_health_text(judged[0], drains)}"]
     known_first = sorted(judged, key=lambda node: node.verdict is watch_drains.Verdict.UNKNOWN)
@@ -240,7 +240,7 @@ def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> li
     }
     regressed = sum(counts.values()) - counts[watch_drains.Verdict.HEALTHY]
     parts = [
-        f"{regressed} of {counted(len(judged), 'node')} {'has' if regressed == 1 else 'have'} regressed",
+        f"{regressed} of {counted(len(judged), 'node')} changed",
         *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
     quiet = names_by_text.pop(watch_drains.Verdict.HEALTHY.value, None)
@@ -251,9 +251,9 @@ def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> li
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:
     text = node.verdict.value
     if drains is not None and node.verdict is watch_drains.Verdict.REQUEST:
-        text = "regressed: a confirmation run is asked for"
+        text = "changed: a confirmation run is asked for"
     elif drains is not None and node.verdict is watch_drains.Verdict.DRAIN:
-        text = f"regressed, and confirmed; {node.problem or 'drained now'}"
+        text = f"changed, and confirmed; {node.problem or 'drained now'}"
     elif drains is not None and node.verdict is watch_drains.Verdict.HEALTHY:
         state = drains.states.get(node.name)
         text += ", and still drained: resume it by hand" if state is not None and watch_drains.is_ours(state) else ""

@@ -39,23 +39,22 @@ MIN_JOBS = 4
 class Verdict(Enum):
     """What `lepaute watch health` says of a node; DRAIN and REQUEST are what it would do next."""
 
-    HEALTHY = "no open regression"
-    REQUEST = "regressed: a confirmation run is needed"
-    WAITING = "regressed: waiting for the confirmation run"
-    DRAIN = "regressed, and confirmed"
+    HEALTHY = summary.FINE
+    REQUEST = "changed: a confirmation run is needed"
+    WAITING = "changed: waiting for the confirmation run"
+    DRAIN = "changed, and confirmed"
     DRAINED = "drained"
-    TAKEN = "regressed, and drained by somebody else"
-    RESUMED = "regressed, and resumed by somebody: left alone"
-    SHARED = "regressed, as all nodes of its cluster: nothing to drain it for"
-    UNLIKE = "unlike its peers"
-    NOT_CONFIRMED = "changed, not confirmed yet"
-    UNKNOWN = "unknown"
+    TAKEN = "changed, and drained by somebody else"
+    RESUMED = "changed, and resumed by somebody: left alone"
+    SHARED = "changed, as all nodes of its cluster: nothing to drain it for"
+    UNLIKE = summary.UNLIKE
+    NOT_CONFIRMED = summary.NOT_CONFIRMED
+    UNKNOWN = summary.UNKNOWN
 
     @property
     def exit_status(self) -> int:
         """Of a command that says so."""
-        names = {Verdict.HEALTHY: summary.FINE, Verdict.NOT_CONFIRMED: summary.NOT_CONFIRMED}
-        return summary.EXIT_STATUS.get(names.get(self, self.value), 1)
+        return summary.EXIT_STATUS.get(self.value, 1)
 
 
 def is_ours(state: NodeState) -> bool:

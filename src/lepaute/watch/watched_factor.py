@@ -8,10 +8,10 @@ import numpy as np
 from lepaute.errors import InputError
 from lepaute.kit.later import later, pd
 from lepaute.kit.notebook import Public, facts_html
-from lepaute.kit.picture import DEEP, EDGE, SOFT, new_figure
+from lepaute.kit.picture import DEEP, SOFT, new_figure
 from lepaute.kit.text import percent, significant
 from lepaute.watch.changelog import Event
-from lepaute.watch.report.factor_history import FactorRows, Spread, codes_of, in_order, last_rows, spread_of
+from lepaute.watch.report.factor_history import CODES, FactorRows, Spread, codes_of, in_order, last_rows, spread_of
 from lepaute.watch.report.models import Moved, title_of
 from lepaute.watch.values import DAY_S, day_numbers
 
@@ -22,20 +22,6 @@ else:
 
 #: Of an overview: the tests of single jobs, those of the mean of several, and the values themselves.
 View = Literal["jobs", "means", "values"]
-#: Letter -> what it means, and its colour: those of the pages on white.
-CODES = {
-    "n": ("as before", "#9aa7b5"),
-    "w": ("worse, p < 0.01", "#eaa94e"),
-    "W": ("worse, p < 0.0001: suspicious", "#d4730c"),
-    "R": ("regressed", "#8f1d00"),
-    "b": ("better, p < 0.01", "#79abe3"),
-    "B": ("better, p < 0.0001", "#2a6fc0"),
-    "u": ("unlike before, p < 0.01", "#b48fd0"),
-    "U": ("unlike before, p < 0.0001: suspicious", "#8450ab"),
-    ".": ("too few to test", EDGE),
-    "o": ("logged as an outlier", "#4a9c5d"),
-    "x": ("did not end well", "#222222"),
-}
 #: Of the lines of events: colour and dashes, which tell them apart without colour, too.
 EVENTS: dict[str, tuple[str, Any]] = {"platform": ("#b35c00", "-"), "protocol": (SOFT, (0, (4, 2)))}
 _OF_CPU = (DEEP, "#d4730c", "#4a9c5d", "#a06bbf")
@@ -99,10 +85,7 @@ class WatchedFactor(Public):
         """
         if view not in ("jobs", "means", "values"):
             raise InputError(f"there is no view {view!r}; give jobs, means or values")
-        if view == "means" and not self.window:
-            raise InputError("no means of several jobs were tested; look at the jobs")
-        if view == "values" and self._factor.is_vector:
-            raise InputError("a model has no single value; look at its jobs, or at a coefficient")
+        self._check(view, needs_values=view == "values")
         rows = self.rows
         pairs = list(zip(rows["node"].astype(str), rows["cpu"].tolist(), strict=True))
         machines = in_order(set(pairs))
@@ -112,14 +95,14 @@ class WatchedFactor(Public):
         ax = ax or new_figure((9.0, 1.6 + min(10.0, 0.14 * len(machines))), for_file=False).subplots()
         size = float(np.clip(1800.0 / max(len(machines), 1), 3.0, 36.0))
         if view == "values":
-            value = rows["value"].to_numpy(float)
+            value = rows["value"].to_numpy(float) * self._factor.unit[1]
             drawn = np.isfinite(value)
             low, high = np.nanpercentile(value, [1, 99]) if drawn.any() else (0.0, 1.0)
             points = ax.scatter(x[drawn], y[drawn], size, value[drawn], marker="s", cmap="viridis", vmin=low, vmax=high)
-            ax.figure.colorbar(points, ax=ax, label=self.name)
+            ax.figure.colorbar(points, ax=ax, label=self._factor.label)
         else:
             codes = np.array(codes_of(self._factor, of_window=view == "means"))
-            for code, (meaning, colour) in CODES.items():
+            for code, (meaning, colour, _) in CODES.items():
                 if (codes == code).any():
                     ax.scatter(x[codes == code], y[codes == code], size, colour, marker="s", label=meaning)
             ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=3, fontsize="small", frameon=False)
@@ -139,10 +122,7 @@ class WatchedFactor(Public):
         cpu : the first of the node by default
         Raises InputError for a CPU without jobs, for a model, and for means where none were tested.
         """
-        if self._factor.is_vector:
-            raise InputError("a model has no single value; look at its overview, or at a coefficient")
-        if view == "means" and not self.window:
-            raise InputError("no means of several jobs were tested; look at the jobs")
+        self._check(view)
         own = (self.rows["node"].astype(str) == node).to_numpy()
         if own.any() and cpu is None:
             cpu = int(self.rows.loc[own, "cpu"].min())
@@ -151,20 +131,20 @@ class WatchedFactor(Public):
             raise InputError(f"{self.name} was never measured on node {node}{'' if cpu is None else f', cpu {cpu}'}")
         rows, codes = self.rows[own], np.array(codes_of(self._factor, of_window=view == "means"))[own]
         value, low, high = (
-            rows[name].to_numpy(float)
+            rows[name].to_numpy(float) * self._factor.unit[1]
             for name in (("mean_w", "low_w", "high_w") if view == "means" else ("value", "low", "high"))
         )
         x = (1000 * rows["started_s"].to_numpy(float)).astype("datetime64[ms]")
         ax = ax or new_figure((9.0, 3.2), for_file=False).subplots()
         ax.fill_between(x, low, high, step="post", color=DEEP, alpha=0.2, linewidth=0)
-        for code, (meaning, colour) in CODES.items():
+        for code, (meaning, colour, _) in CODES.items():
             if (drawn := (codes == code) & np.isfinite(value)).any():
                 ax.plot(x[drawn], value[drawn], ".", color=colour, label=meaning)
         if np.isfinite(value).any():
             ends = np.nanmin(value), np.nanmax(value)
             room = 0.4 * (ends[1] - ends[0]) or 0.01 * abs(ends[1]) or 1.0
             ax.set_ylim(ends[0] - room, ends[1] + room)
-        ax.set_ylabel(self.name)
+        ax.set_ylabel(self._factor.label)
         what = f", mean of {self.window} jobs" if view == "means" else ""
         ax.set_title(f"{_name(node, cpu or 0)}{what}", loc="left", fontsize="medium")
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=3, fontsize="small", frameon=False)
@@ -179,13 +159,15 @@ class WatchedFactor(Public):
         last = self._last()
         ax = ax or new_figure((6.0, 3.2), for_file=False).subplots()
         cpus = sorted(last["cpu"].unique())
-        parts = [last.loc[last["cpu"] == cpu, "value"].to_numpy(float) for cpu in cpus]
+        unit, scale = self._factor.unit
+        parts = [last.loc[last["cpu"] == cpu, "value"].to_numpy(float) * scale for cpu in cpus]
         colours = [_OF_CPU[at % len(_OF_CPU)] for at in range(len(cpus))]
         ax.hist(parts, bins=40, stacked=True, color=colours, label=[_cpu(cpu) for cpu in cpus])
         spread = self.spread
-        ax.axvline(spread.mean, color="#222222", linestyle="--", linewidth=1)
-        ax.set(xlabel=self.name, ylabel="CPUs")
-        text = f"mean {significant(spread.mean, 4)}, spatial variability {percent(spread.coefficient)}"
+        ax.axvline(spread.mean * scale, color="#222222", linestyle="--", linewidth=1)
+        ax.set(xlabel=self._factor.label, ylabel="CPUs")
+        mean = f"mean {significant(spread.mean * scale, 4)} {unit}".rstrip()
+        text = f"{mean}, spatial variability {percent(spread.coefficient)}"
         ax.set_title(text, loc="left", fontsize="medium")
         if len(cpus) > 1:
             ax.legend(fontsize="small", frameon=False)
@@ -196,14 +178,20 @@ class WatchedFactor(Public):
         last = self._last()
         ax = ax or new_figure((6.0, 3.2), for_file=False).subplots()
         for at, (cpu, own) in enumerate(last.groupby("cpu")):
-            ax.plot(own["place"], own["value"], ".", color=_OF_CPU[at % len(_OF_CPU)], label=_cpu(int(str(cpu))))
-        ax.set(xlabel="node, in the order of their names", ylabel=self.name)
+            values = own["value"] * self._factor.unit[1]
+            ax.plot(own["place"], values, ".", color=_OF_CPU[at % len(_OF_CPU)], label=_cpu(int(str(cpu))))
+        ax.set(xlabel="node, in the order of their names", ylabel=self._factor.label)
         ax.legend(fontsize="small", frameon=False)
         return ax
 
-    def _last(self) -> "pd.DataFrame":
-        if self._factor.is_vector:
+    def _check(self, view: str, *, needs_values: bool = True) -> None:
+        if needs_values and self._factor.is_vector:
             raise InputError("a model has no single value; look at its overview, or at a coefficient")
+        if view == "means" and not self.window:
+            raise InputError("no means of several jobs were tested; look at the jobs")
+
+    def _last(self) -> "pd.DataFrame":
+        self._check("values")
         last = last_rows(self._factor)
         if last.empty:
             raise InputError(f"no job of {self.name} is done; there is nothing to draw")

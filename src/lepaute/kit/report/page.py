@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Of reports: a page to read, or an object of the same content for programs.
 SUFFIXES = (".html", ".json")
-#: An option of a command.
-_OPTION = re.compile(r"(?<![\w-])--[a-z-]+")
+#: An option of a command, or a date.
+_OPTION = re.compile(r"(?<![\w-])--[a-z-]+|\d{4}-\d\d-\d\d")
 #: What stands before the first semicolon that is not in parentheses.
 _UNTIL_SEMICOLON = re.compile(r"(?:[^;(]|\([^)]*\)|\()*")
 
@@ -63,7 +63,7 @@ def _environment(package: str) -> "Environment":
 
 
 def _unbroken(text: str) -> "Markup":
-    """For a page, whose lines end neither between a number and its unit nor within an option such as --real-runs."""
+    """For a page, whose lines end neither between a number and its unit nor within an option or a date."""
     from markupsafe import Markup, escape
 
     return Markup(_OPTION.sub(r'<span class="unbroken">\g<0></span>', str(escape(unbroken(text)))))

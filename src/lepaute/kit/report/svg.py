@@ -69,15 +69,15 @@ class Axis:
         return [((first + number) * step, f"{round((first + number) * step, 12):g}") for number in range(count)]
 
 
-def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float, ...] = ()) -> Axis:
-    """An axis that holds the values, which may be empty, with a little room; `include`: these as well."""
+def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float, ...] = (), room: float = 0.05) -> Axis:
+    """An axis that holds the values, which may be empty, with a share of room at its ends; `include`: these as well."""
     held = np.concatenate([np.asarray(values, dtype=np.float64), np.array(include, dtype=np.float64)])
     held = held[np.isfinite(held) & (held > 0)] if log else held[np.isfinite(held)]
     low, high = (float(held.min()), float(held.max())) if len(held) else (1.0, 10.0)
     if log:
         room = max(high / low, 1.0) ** 0.04 * 1.05
         return Axis(label, low / room, high * room, log=True)
-    room = 0.05 * (high - low) or 0.5 * max(abs(high), 1e-9)
+    room = room * (high - low) or 0.5 * max(abs(high), 1e-9)
     return Axis(label, low - room, high + room)
 
 
@@ -136,6 +136,12 @@ class Picture:
             "</svg>",
         ]
         return "".join(parts)
+
+    def frame(self) -> str:
+        """What is in the frame alone, small, for a line of text."""
+        view = f"{LEFT} {TOP} {WIDTH - LEFT - RIGHT} {HEIGHT - TOP - BOTTOM}"
+        layers = "".join(self._layer(layer) for layer in self.layers if len(layer.x))
+        return f'<svg class="spark" viewBox="{view}" role="img" aria-label="{escape(self.alt)}">{layers}</svg>'
 
     def _axes(self) -> list[str]:
         bottom = HEIGHT - BOTTOM

@@ -11,21 +11,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from lepaute.errors import InputError
+from lepaute.kit import picture
 from lepaute.kit.files import check_output, write_whole
-from lepaute.kit.picture import (
-    APART,
-    BLUE,
-    RED,
-    RULE,
-    SOFT,
-    bare,
-    entitle,
-    mark,
-    measured_origin,
-    new_figure,
-    plain_decades,
-    write_picture,
-)
 from lepaute.kit.printable import printable
 from lepaute.kit.report import page as pages
 from lepaute.kit.text import exact_size, significant, time_unit
@@ -46,7 +33,7 @@ KINDS = {
     ".tex": "a table",
     **dict.fromkeys((".png", ".svg", ".pdf"), "a figure"),
 }
-_SHOWN, _FAINT = BLUE, APART
+_SHOWN, _FAINT = picture.BLUE, picture.APART
 #: Rows that a picture of several numbers of ranks shows, and a summary in Markdown; those that fail come first.
 MAX_PANELS, MAX_ROWS = 12, 100
 #: Changes beyond are drawn at the edge, in per cent.
@@ -97,17 +84,17 @@ def write_report(comparison: "Comparison", path: str | Path) -> None:
 def _write_figure(comparison: "Comparison", path: Path) -> None:
     """The change from the left library to the right one over the size, a panel an operation; .png, .svg or .pdf."""
     operations = list(dict.fromkeys(operation_name(row) for row in comparison.verdicts))
-    figure = new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
+    figure = picture.new_figure((6.4, 1.1 + 1.9 * max(1, len(operations))), for_file=True)
     panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, operations, strict=False):
         _draw(panel, name, [row for row in comparison.verdicts if operation_name(row) == name])
     source = ", ".join(f"{archive.file} ({archive.id[:12]})" for archive in comparison.archives)
-    entitle(
+    picture.entitle(
         figure,
         f"{comparison.answer}\n{comparison.right} against {comparison.left}: above 0, {comparison.left} is faster",
-        measured_origin(source),
+        picture.measured_origin(source),
     )
-    write_picture(figure, path)
+    picture.write_picture(figure, path)
 
 
 def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
@@ -115,15 +102,15 @@ def _draw(panel: "Axes", name: str, rows: Sequence[Verdict]) -> None:
     change = np.array([_percent(row.ratio) for row in rows])
     low, high = (np.array([_percent(getattr(row, end)) for row in rows]) for end in ("low", "high"))
     shown = np.array([row.decision.is_shown for row in rows], dtype=bool)
-    panel.axhline(0.0, color=SOFT, lw=0.8)
-    panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color=RULE, lw=0)
+    panel.axhline(0.0, color=picture.SOFT, lw=0.8)
+    panel.axhspan(*(_percent(1 + sign * rows[0].margin) for sign in (-1, 1)), color=picture.RULE, lw=0)
     for chosen, colour, marker, label in ((shown, _SHOWN, "o", "shown"), (~shown, _FAINT, "x", "not shown")):
         panel.vlines(places[chosen], low[chosen], high[chosen], color=colour, lw=1.6)
         panel.plot(places[chosen], change[chosen], marker, color=colour, ms=4, label=label)
     panel.set_xticks(places, [exact_size(row.size_bytes) for row in rows], rotation=60, ha="right", fontsize=7)
     panel.tick_params(axis="y", labelsize=8)
     panel.set_ylabel(f"{name} (%)", fontsize=9)
-    bare(panel)
+    picture.bare(panel)
     if not shown.all():
         panel.legend(frameon=False, fontsize=7, loc="best")
 
@@ -173,13 +160,13 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
     rows = list(dict.fromkeys(verdict.row for item in comparisons for verdict in item.verdicts))[:MAX_PANELS]
     columns = min(3, max(1, len(rows)))
     lines = max(1, -(-len(rows) // columns))
-    figure = new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
+    figure = picture.new_figure((3.4 * columns + 0.6, 2.7 * lines + 1.0), for_file=True)
     numbers = [item.ranks for item in comparisons]
     for place, row in enumerate(rows):
         axes = figure.add_subplot(lines, columns, place + 1)
         shown = [(item, verdict) for item in comparisons for verdict in item.verdicts if verdict.row == row]
         unit, factor = time_unit(max(max(one.left_s, one.right_s) for _, one in shown))
-        for label, colour, apart in ((shown[0][0].left, BLUE, 0.97), (shown[0][0].right, RED, 1.03)):
+        for label, colour, apart in ((shown[0][0].left, picture.BLUE, 0.97), (shown[0][0].right, picture.RED, 1.03)):
             times = [factor * (one.left_s if label == item.left else one.right_s) for item, one in shown]
             ranks = [item.ranks for item, _ in shown]
             axes.plot(ranks, times, color=colour, linewidth=1.4, label=label)
@@ -192,22 +179,22 @@ def write_scaling(comparisons: "Sequence[Comparison]", path: "Path") -> None:
                 axes.plot([number * apart] * len(dots), dots, ".", color=colour, alpha=0.3, markersize=4)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        mark(axes.xaxis, numbers)
-        plain_decades(axes.yaxis, axes.get_ylim())
+        picture.mark(axes.xaxis, numbers)
+        picture.plain_decades(axes.yaxis, axes.get_ylim())
         axes.set_title(f"{name_of(row[0], row[1])} of {exact_size(row[2])}", fontsize=9)
         axes.set_xlabel("ranks", fontsize=8)
         axes.set_ylabel(f"time of a call, {unit}", fontsize=8)
         axes.tick_params(labelsize=8)
-        bare(axes)
+        picture.bare(axes)
     if rows:
         figure.axes[0].legend(fontsize=8, frameon=False)
     sentence = ranks_sentence(comparisons)
     foot = (
         "dots: mpiruns; lines: their medians; filled: a difference is shown, corrected for the rows of all numbers of "
-        f"ranks · {measured_origin(', '.join(archive.file for archive in comparisons[0].archives))}"
+        f"ranks · {picture.measured_origin(', '.join(archive.file for archive in comparisons[0].archives))}"
     )
-    entitle(figure, f"{sentence[:1].upper()}{sentence[1:]}", foot)
-    write_picture(figure, path)
+    picture.entitle(figure, f"{sentence[:1].upper()}{sentence[1:]}", foot)
+    picture.write_picture(figure, path)
 
 
 def junit_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> bytes:

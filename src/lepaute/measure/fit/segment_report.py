@@ -39,8 +39,10 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
         pictures=[
             {
                 "svg": Markup(figure_svg(figure, f"Durations over sizes, with the fitted lines. {answer}")),
-                "caption": "Above: durations and the fitted lines, with the 95 % interval of each breakpoint. Below: "
-                "how far the durations are off the lines.",
+                "caption": f"Above: durations and the fitted {'lines' if line.breakpoints else 'line'}"
+                f"{', with the 95 % interval of each breakpoint' * bool(line.breakpoints)}"
+                f"{'; dashed: the best fit with one breakpoint more' * (line.rejected() is not None)}. Below: how far "
+                "all are off the fitted lines.",
             }
         ],
         shown=[records_table("The lines", [dict(zip(heads, row, strict=True)) for row in rows])],

@@ -25,7 +25,7 @@ _HEADS = {"in": "runs inside", "mean": "mean inside"}
 _MAX_WARNINGS = 40
 _CAPTION = (
     "Blue: predicted, with the 95 % interval of one run; orange: every real run, and their mean. Above {}; below "
-    "durations off the measured mean. Hollow: disturbed by other load."
+    "durations off the measured mean.{}"
 )
 _SCATTERED = (
     "Predicted durations with the 95 % interval of one run over the measured mean of each case, on one scale. Hollow: "
@@ -62,6 +62,7 @@ def page(
         others += [drift.sentence, *(sentence_without_drift(table).split("\n") if told else ())]
     drawn = table if told else table.assign(measured_without_drift_s=math.nan)
     figure = plot(drawn, runs, None, title, "", known=seal is None)
+    marks = {line.get_marker() for axis in figure.axes for line in axis.lines}
     made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
     made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
     head, rows = case_rows(table, with_drift=told)
@@ -85,7 +86,11 @@ def page(
         pictures=[
             {
                 "svg": Markup(figure_svg(figure, f"Predicted and measured durations of every case. {answer}")),
-                "caption": _CAPTION.format("rates" if "flop_count" in table else "durations")
+                "caption": _CAPTION.format(
+                    "rates" if "flop_count" in table else "durations",
+                    (" Triangle: beyond the edge." if marks & {"^", "v"} else "")
+                    + (" Hollow: disturbed by other load." if runs["disturbed"].astype(bool).any() else ""),
+                )
                 if len(figure.axes) > 1
                 else _SCATTERED,
             }

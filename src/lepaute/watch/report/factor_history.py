@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lepaute.kit.text import natural_order
+from lepaute.kit.text import natural_order, scaled_unit
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
@@ -27,6 +27,36 @@ _OF_VERDICT = ["outlier", "p_value", "direction", "low", "high", "missing"]
 _COLUMNS = (*OF_VERDICTS, "archive", "low", "high")
 #: Below these p-values a point is coloured, paler to stronger; below the last one it is suspicious.
 P_LEVELS = (0.01, 1e-4)
+#: State of a node, or of a point -> its colour on white and in the dark mode of pages: one palette for all pictures.
+COLOURS = {
+    "changed": ("#b3261e", "#ff6a55"),
+    "failed": ("#7a3fb0", "#b18cf0"),
+    "silent": ("#10151c", "#f4f6f9"),
+    "unlike": ("#e36414", "#c2410c"),
+    "unconfirmed": ("#e9a820", "#d9a528"),
+    "unknown": ("#dde1e6", "#39424d"),
+    "fine": ("#9dc3e8", "#2b5f94"),
+}
+_PALE = ("#f3d590", "#8a6a24")
+#: Letter of a point -> what it means, and its colours.
+CODES = {
+    "n": ("as before", "#9aa7b5", "#66727f"),
+    "w": ("worse, p < 0.01", *_PALE),
+    "W": ("worse, p < 0.0001: not confirmed", *COLOURS["unconfirmed"]),
+    "R": ("changed", *COLOURS["changed"]),
+    "b": ("better, p < 0.01", "#79abe3", "#3d76b8"),
+    "B": ("better, p < 0.0001", "#2a6fc0", "#67a8f0"),
+    "u": ("different, p < 0.01", *_PALE),
+    "U": ("different, p < 0.0001: not confirmed", *COLOURS["unconfirmed"]),
+    ".": ("unknown: too few jobs", *COLOURS["unknown"]),
+    "o": ("logged as an outlier", "#4a9c5d", "#74c686"),
+    "x": ("failed", *COLOURS["failed"]),
+}
+#: Ending of a factor's name -> the unit that its values are shown in; they are kept in the unit without prefix.
+_UNITS = {
+    "_flops": "Gflop/s", "_B_per_s": "GB/s", "_per_s": "1/s", "_Hz": "GHz", "_s": "s", "_degC": "°C",
+    "_W": "W", "_J": "J", "_rpm": "rpm",
+}  # fmt: skip
 #: Not tested yet, did not end well, logged as an outlier, part of an open regression, above all levels.
 UNTESTED, FAILED, OUTLIER, REGRESSED, NORMAL = ".", "x", "o", "R", "n"
 #: Worse, better, and of a factor without a better side, or a vector: unlike before.
@@ -57,6 +87,19 @@ class FactorRows:
     @property
     def is_vector(self) -> bool:
         return len(self.names) > 1
+
+    @property
+    def unit(self) -> tuple[str, float]:
+        """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" where no name says it."""
+        unit = next((unit for suffix, unit in _UNITS.items() if self.name.endswith(suffix)), "")
+        base = 1e-9 if unit.startswith("G") else 1.0
+        scaled, factor = scaled_unit(unit, base * float(self.rows["value"].abs().median()))
+        return scaled, base * factor
+
+    @property
+    def label(self) -> str:
+        """Of an axis: its name and unit."""
+        return f"{self.name} ({self.unit[0]})" if self.unit[0] else self.name
 
 
 def factor_rows(

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Any
 
@@ -117,11 +117,13 @@ def _picture(found: Replayed) -> Picture:
     day = np.array([(each.date - first).days for each in found.days], np.float64)
     share = np.array([100.0 * each.suspicious_tests / max(1, each.tests) for each in found.days])
     alarmed = np.array([(date - first).days for date, _ in found.alarms], np.float64)
+    dates = tuple(str(first + dt.timedelta(number)) for number in range(int(day[-1]) + 1))
+    alarms = "; red: days with an alarm. After a change it is high until an event explains it, the machine is back, or "
     return Picture(
         alt=f"Share of suspicious tests on each of {len(day)} days, and {counted(len(alarmed), 'alarm')}",
-        caption="Share of single tests that are suspicious on each day; red: days with an alarm. After a change it "
-        "is high until an event explains it, the machine is back, or the references have taken it in.",
-        x=axis(f"days since {first}", day, include=(0.0,)),
+        caption="Share of single tests that are suspicious on each day"
+        + (f"{alarms}the references have taken it in." if len(alarmed) else "."),
+        x=replace(axis("", day, include=(0.0,)), names=dates),
         y=axis("suspicious tests, %", share, include=(0.0,)),
         layers=[Layer("bars", day, share, "interval"), Layer("rules", alarmed, np.zeros(len(alarmed)), "rule")],
     )

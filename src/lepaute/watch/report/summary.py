@@ -247,11 +247,11 @@ def _shared(rows: list[dict[Any, Any]], inventory: Inventory, measured: Collecti
 
 def suspicions_of(suspects: "pd.DataFrame") -> tuple[Suspicion, ...]:
     """One report for the machines and factors of a cluster that stood out on the same day, the most machines first."""
-    alike: dict[tuple[Any, ...], list[dict[Any, Any]]] = defaultdict(list)
+    of_day: dict[tuple[Any, ...], list[dict[Any, Any]]] = defaultdict(list)
     for row in suspects.to_dict("records"):
-        alike[row["cluster"], row["factor"], row["direction"], int(row["started_s"] // DAY_S)].append(row)
+        of_day[row["cluster"], row["factor"], row["direction"], int(row["started_s"] // DAY_S)].append(row)
     repeated: dict[tuple[Any, ...], list[list[list[dict[Any, Any]]]]] = defaultdict(list)
-    for group in same_machines(list(alike.values()), "started_s", within_s=0.0):
+    for group in same_machines(list(of_day.values()), "started_s", within_s=0.0):
         nodes = frozenset(row["node"] for part in group for row in part)
         shifts = frozenset((part[0]["factor"], part[0]["direction"]) for part in group)
         repeated[group[0][0]["cluster"], nodes, shifts].append(group)

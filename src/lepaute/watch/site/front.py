@@ -6,29 +6,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lepaute.kit.report.page import anchor
-from lepaute.kit.text import counted, significant, with_interval
+from lepaute.kit.report.svg import Layer, Picture, axis
+from lepaute.kit.text import counted, signed_percent, significant, with_interval
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import last_data
 from lepaute.watch.notices.notice import Notice, unlike_text, worse_first
 from lepaute.watch.open_regressions import OpenRegressions
+from lepaute.watch.report import summary
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
-from lepaute.watch.report.summary import (
-    Change,
-    Regression,
-    change_text,
-    largest_text,
-    recent_s,
-    regression_nodes,
-    since_text,
-)
-from lepaute.watch.site.states import COEFFICIENTS
-from lepaute.watch.values import day_of
+from lepaute.watch.site.states import COEFFICIENTS, IN_WORDS
+from lepaute.watch.values import day_numbers, day_of
 
 #: Jobs on either side of an event that are compared.
 JOBS = 10
+#: Points of the picture beside an open regression, at most.
+SPARK_POINTS = 80
 #: Speeds, the most direct first: a frequency is none, but says how much work there is in a second.
 _SPEEDS = ("flops", "_per_s", "_s", "_Hz")
 
@@ -40,18 +36,17 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     where = f"{counted(nodes, 'node')}, last data {last}"
     reports = found.reports
     if reports:
-        largest = f"{'the largest ' * (len(reports) > 1)}{largest_text(reports[0])}"
+        largest = f"{'the largest ' * (len(reports) > 1)}{summary.largest_text(reports[0])}"
         text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
         state = "serious"
     elif worse := worse_first(noticed):
         more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
         text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
-    elif states["unjudged"] + states["silent"] + states["failed"] >= nodes:
+    elif states["unknown"] + states["silent"] + states["failed"] >= nodes:
         text, state = f"Nothing can be said of {where}", "unable"
     else:
         text, state = f"Nothing open in {where}", "fine"
-    known = {"silent": "silent", "failed": "failed", "suspicious": "suspicious", "unjudged": "not judged"}
-    rest = [f"{states[kind]} {words}" for kind, words in known.items() if states[kind]]
+    rest = [f"{count} {IN_WORDS[name]}" for name, count in states.items() if count and name != "fine"]
     if state == "fine" and (rest or late):
         state = "notable" if states["fine"] else "unable"
     if late:
@@ -59,21 +54,19 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     return {"state": state, "text": f"{text}.", "rest": f"Nodes: {', '.join(rest)}." if rest else ""}
 
 
-def cost_text(report: Regression, machines: int, last: dt.date) -> str:
+def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
     """What a regression costs, by the speed that it slowed down most directly, up to the last day of the data.
 
     machines : of its factor in the cluster, for a report of all of them
     """
     change = _slowed(report.changes)
-    node = report.nodes[0]
-    simulated = "" if node == ALL or len(report.nodes) > 1 else f"; for an HPL: lepaute watch cost {node} -p PLATFORM"
     if change is None:
-        return f"no speed has changed with it, so it costs nothing that is known{simulated}"
+        return "no speed has changed with it, so it costs nothing that is known"
     slower = sorted(_longer(change.factor, size) for size in (change.size, change.low, change.high))
     longer = _longer(change.factor, change.size)
     if math.isinf(longer):
         return "no work is done at all"
-    count = machines if node == ALL else change.machines
+    count = machines if ALL in report.nodes else change.machines
     cpus = longer / (1 + longer) * count
     days = (last - report.since).days + 1
     lost, lost_days = (significant(each, 2) for each in (cpus, cpus * days))
@@ -82,11 +75,10 @@ def cost_text(report: Regression, machines: int, last: dt.date) -> str:
     return (
         f"{what} takes {longer_text} longer, on all CPUs where a "
         f"job waits for its slowest; {lost} of {counted(count, 'CPU')} are lost, {lost_days} CPU-days so far"
-        f"{simulated}"
     )
 
 
-def _slowed(changes: Sequence[Change]) -> Change | None:
+def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
     """Of the first kind of speed that became worse, the factor that lost most."""
     for unit in _SPEEDS:
         own = [change for change in changes if change.factor.endswith(unit) and _longer(change.factor, change.size) > 0]
@@ -131,30 +123,30 @@ def effect_of(event: Event, factor: FactorRows) -> dict[str, Any] | None:
     return {**effect, "page": page_name("factor", factor.cluster, factor.name)}
 
 
-def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str, Any]:
+def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dict[str, Any]:
     """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
 
     regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
-    tested, machines : of all; least_p : of these days, None: none was tested; change : since when the latest
+    tested, machines : of all; change : since when the latest
     regression; state : the class of the colour of the verdict
     """
     rows = factor.rows
     reports = [report for report in reports if report.cluster == factor.cluster]
     own = [report for report in reports if factor.name in {change.factor for change in report.changes}]
     last_s = float(rows["started_s"].max())
-    recent = rows[(rows["started_s"] >= recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
-    suspects = factor.suspects[factor.suspects["started_s"] >= recent_s(last_s)]
+    recent = rows[(rows["started_s"] >= summary.recent_s(last_s)) & rows["p_value"].notna() & ~rows["outlier"]]
+    suspects = factor.suspects[factor.suspects["started_s"] >= summary.recent_s(last_s)]
     suspicious, tested, machines = (len(each[["node", "cpu"]].drop_duplicates()) for each in (suspects, recent, rows))
     changed = {machine[1:] for each in own for machine in each.machines}
     regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
     if factor.is_vector:  # of one of its factors
         regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
     if regressed:
-        verdict, state = "regressed", "serious"
+        verdict, state = summary.CHANGED, "serious"
     elif suspicious:
-        verdict, state = "suspicious", "notable"
+        verdict, state = summary.NOT_CONFIRMED, "notable"
     else:
-        verdict, state = ("fine", "fine") if tested else ("too few", "unable")
+        verdict, state = (summary.FINE, "fine") if tested else (summary.UNKNOWN, "unable")
     return {
         "cluster": factor.cluster,
         "factor": factor.name,
@@ -167,7 +159,6 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str,
         "suspicious": suspicious,
         "tested": tested,
         "machines": machines,
-        "least_p": float(recent["p_value"].min()) if len(recent) else None,
         "change": max((each.since for each in own), default=None),
         "last": day_of(last_s),
         "page": page_name("factor", factor.cluster, factor.name),
@@ -177,19 +168,48 @@ def summary_of(factor: FactorRows, reports: "Iterable[Regression]") -> dict[str,
 def _worst(factor: FactorRows) -> str:
     """The node that a picture of one is of: that of the latest regression, or of the least p-value of late."""
     rows = factor.rows[factor.rows["regressed"]] if factor.rows["regressed"].any() else factor.rows
-    rows = rows[rows["started_s"] >= recent_s(float(factor.rows["started_s"].max()))] if len(rows) else rows
+    rows = rows[rows["started_s"] >= summary.recent_s(float(factor.rows["started_s"].max()))] if len(rows) else rows
     tested = rows[rows["p_value"].notna()]
     chosen = tested.nsmallest(1, "p_value") if len(tested) else factor.rows.iloc[:1]
     return str(chosen["node"].iloc[0]) if len(chosen) else ""
 
 
-def regression_line(report: "Regression") -> dict[str, Any]:
+def regression_line(report: summary.Regression) -> dict[str, Any]:
     node = report.machines[0][1]
     of_factor = node == ALL or len(report.nodes) > 1
     place = ("factor", report.cluster, report.changes[0].factor) if of_factor else ("node", report.cluster, node)
+    first, *others = report.changes
+    is_sized = first.size == first.size
+    changes = [first.factor if is_sized else summary.change_text(first), *map(summary.change_text, others)]
     return {
-        "text": f"{regression_nodes(report)}: {', '.join(map(change_text, report.changes))}",
-        "since": since_text(report),
+        "first": f"{f'{signed_percent(first.size)} ' if is_sized else ''}{summary.since_text(report)}",
+        "text": f"{summary.regression_nodes(report)}: {', '.join(changes)}",
         "alarm": report.alarm,
         "page": page_name(*place),
     }
+
+
+def sparkline(report: summary.Regression, factor: FactorRows) -> str | None:
+    """The first factor that changed and the band in which its next job was expected, as SVG; None without values.
+
+    Each of SPARK_POINTS or fewer is the median over the machines of the report, relative to the level of each.
+    """
+    rows = factor.rows[(factor.rows["state"] == "done") & factor.rows["value"].notna() & ~factor.rows["outlier"]]
+    if ALL not in report.nodes:
+        machines = pd.MultiIndex.from_arrays([rows["node"].astype(str), rows["cpu"]])
+        rows = rows[machines.isin([machine[1:] for machine in report.machines])]
+    level = rows.groupby(["node", "cpu"], observed=True)["value"].transform("median")
+    if rows.empty or (level == 0.0).any():
+        return None
+    day = day_numbers(rows["started_s"])
+    days = np.unique(day)
+    bins = np.searchsorted(days, day) // -(-len(days) // SPARK_POINTS)
+    points = rows[["value", "low", "high"]].div(level, axis=0).assign(day=day).groupby(bins).median()
+    held, after = points.dropna(), points["day"] >= (report.since - dt.date(1970, 1, 1)).days
+    x, y = (axis("", points[name].to_numpy(float), room=room) for name, room in (("day", 0.01), ("value", 0.4)))
+    band = Layer("band", held["day"].to_numpy(float), held["high"].to_numpy(float), "band", held["low"].to_numpy(float))
+    lines = [
+        Layer("line", part["day"].to_numpy(float), part["value"].to_numpy(float), style)
+        for part, style in ((points[~after], "line"), (points[after], "line after"))
+    ]
+    return Picture(regression_line(report)["first"], "", x, y, [band, *lines]).frame()

@@ -5,7 +5,7 @@ Compact data: numbers as short as a picture needs them, in scripts that a page l
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from math import isnan
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from lepaute.kit.text import natural_order
-from lepaute.stats.expanding import Floats
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.report.factor_history import NORMAL, P_LEVELS, FactorRows, codes_of, last_rows, sides_of, spread_of
 from lepaute.watch.report.models import title_of
@@ -45,10 +44,15 @@ def json_list(texts: Iterable[str]) -> Ready:
     return Ready(f"[{','.join(texts)}]")
 
 
-def texts_of(values: "npt.NDArray[Any]") -> list[str]:
-    """JSON of each number, null for NaN; each of the numbers that are there, which are few, is written once."""
-    places, seen = pd.factorize(values.view(np.int64))
-    texts = ["null" if isnan(one) else repr(one) for one in seen.view(values.dtype).tolist()]
+def texts_of(values: "npt.ArrayLike", digits: int = 0) -> list[str]:
+    """JSON of each number with so many significant digits, all where it is 0; null for what is no number.
+
+    Each of the numbers that are there, which are few, is written once.
+    """
+    x = np.asarray(values)
+    places, seen = pd.factorize(x.view(np.int64))
+    numbers = seen.view(x.dtype).tolist()
+    texts = ["null" if not isfinite(one) else f"{one:.{digits}g}" if digits else repr(one) for one in numbers]
     return [texts[place] for place in places.tolist()]
 
 
@@ -60,29 +64,7 @@ def _names_of(column: "pd.Series[Any]") -> list[str]:
 
 def short(values: "npt.ArrayLike", digits: int = 5) -> list[float | None]:
     """So many significant digits; None for what is no number."""
-    found: list[float] = rounded(values, digits).tolist()
-    return [None if isnan(one) else one for one in found]
-
-
-def rounded(values: "npt.ArrayLike", digits: int) -> "Floats":
-    """The numbers that are nearest to so many significant digits; NaN for what is no number."""
-    x = np.array(values, np.float64)
-    x[~np.isfinite(x)] = np.nan
-    size = np.abs(x)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        power = digits - 1 - np.floor(np.log10(size))
-    easy = np.abs(power) <= 22  # powers of ten that are exact
-    power = np.where(easy, power, 0).astype(np.int64)
-    up, down = 10.0 ** np.maximum(power, 0), 10.0 ** np.maximum(-power, 0)
-    with np.errstate(invalid="ignore"):
-        whole = size * up / down
-        digits_of = np.rint(whole)
-        # not where rounding could have gone either way, nor next to a power of ten
-        easy &= (np.abs(np.abs(whole - np.floor(whole)) - 0.5) > 1e-6) & (digits_of < 10.0**digits)
-        easy &= digits_of >= 10.0 ** (digits - 1)
-        found = np.where(easy, np.copysign(digits_of * down / up, x), x)
-    for at in np.flatnonzero(~easy & ~np.isnan(x)):
-        found[at] = float(f"{x[at]:.{digits}g}")
+    found: list[float | None] = [json.loads(text) for text in texts_of(np.asarray(values, np.float64), digits)]
     return found
 
 
@@ -99,9 +81,10 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
     """
     days, codes = day_numbers(factor.rows["started_s"]), codes_of(factor)
     of_means = codes_of(factor, of_window=True) if factor.window else []
-    values = texts_of(rounded(factor.rows["value"], 4))
-    chances = texts_of(rounded(factor.rows["p_value"], 2))
-    chances_of_means = texts_of(rounded(factor.rows["p_w"], 2)) if factor.window else []
+    unit, scale = factor.unit
+    values = texts_of(factor.rows["value"] * scale, 4)
+    chances = texts_of(factor.rows["p_value"], 2)
+    chances_of_means = texts_of(factor.rows["p_w"], 2) if factor.window else []
     machines: list[dict[str, Any]] = []
     for machine, places in factor.rows.groupby(["node", "cpu"], sort=False, observed=True).indices.items():
         node, cpu = cast("tuple[str, int]", machine)
@@ -122,7 +105,8 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
         machines.append(data)
     machines.sort(key=lambda machine: (natural_order(machine["node"]), machine["cpu"]))
     return {
-        "factor": title_of(factor.name),
+        "label": factor.label,
+        "unit": unit,
         "name": factor.name,
         "cluster": factor.cluster,
         "window": factor.window,
@@ -140,13 +124,13 @@ def _last_values(factor: FactorRows) -> dict[str, Any]:
     """The last value of each machine: the distribution, and where in the cluster it is (thesis, figure 9.10 b, c)."""
     if factor.is_vector:
         return {"last": []}
-    rows = last_rows(factor)
+    rows, scale = last_rows(factor), factor.unit[1]
     spread = spread_of(rows)
     last = [
         {"node": str(row["node"]), "cpu": int(row["cpu"]), "place": row["place"], "value": value}
-        for row, value in zip(rows.to_dict("records"), short(rows["value"].to_numpy(float)), strict=True)
+        for row, value in zip(rows.to_dict("records"), short(rows["value"].to_numpy(float) * scale), strict=True)
     ]
-    mean, coefficient = short([spread.mean, spread.coefficient])
+    mean, coefficient = short([spread.mean * scale, spread.coefficient])
     return {"last": last, "mean": mean, "coefficient": coefficient}
 
 
@@ -163,7 +147,9 @@ class NodeSeries:
             node, cpu = cast("tuple[str, int]", machine)
             places.setdefault(str(node), []).append((int(cpu), slice(int(rows[0]), int(rows[-1]) + 1)))
         title, sides = title_of(factor.name), sides_of(factor)
-        of_all = {"factor": factor.name, "title": title, "window": factor.window, "sides": sides}
+        unit = "" if factor.is_vector else factor.unit[0]
+        labels = {"title": title, "label": factor.label, "unit": unit}
+        of_all = {"factor": factor.name, **labels, "window": factor.window, "sides": sides}
         self._factors.append((of_all, _columns(factor), places))
 
     def of(self, node: str) -> Ready:
@@ -186,13 +172,13 @@ def _columns(factor: FactorRows) -> dict[str, Any]:
         "time": texts_of(rows["started_s"].round().to_numpy("int64")),
         "code": "".join(codes_of(factor)),
         **{name: _names_of(rows[name]) for name in ("job", "archive", "stratum")},
-        "p": texts_of(rounded(rows["p_value"], 3)),
+        "p": texts_of(rows["p_value"], 3),
     }
     numbers = {} if factor.is_vector else dict(_NUMBERS)
     if factor.window:
-        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": texts_of(rounded(rows["p_w"], 3))}
+        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": texts_of(rows["p_w"], 3)}
         numbers |= {} if factor.is_vector else _OF_WINDOW
-    return found | {name: texts_of(rounded(rows[column], 5)) for column, name in numbers.items()}
+    return found | {name: texts_of(rows[column] * factor.unit[1], 5) for column, name in numbers.items()}
 
 
 def _packed(one: dict[str, Any]) -> Ready:

@@ -1,7 +1,7 @@
 """The map of a cluster: each node and factor in one state, so that a glance at thousands of nodes says where to look.
 
 What is not known is not fine: a factor that a node no longer has is silent, and one with too few jobs since an event is
-not judged. The states are those of the lists of `lepaute watch test`; nothing is decided here.
+unknown. The states are those of the lists of `lepaute watch test`; nothing is decided here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,23 +12,17 @@ from lepaute.kit.text import natural_order
 from lepaute.watch.changelog import Inventory
 from lepaute.watch.factors.dgemm import MODEL_FACTORS, RESIDUAL_FACTORS
 from lepaute.watch.notices.absences import Absence, absences_of
-from lepaute.watch.notices.notice import Notice
+from lepaute.watch.notices.notice import SMALL, UNLIKE_PEERS, Notice
 from lepaute.watch.report.factor_history import FactorRows
 from lepaute.watch.report.models import title_of
-from lepaute.watch.report.summary import absence_text, recent_s
+from lepaute.watch.report.summary import NOT_CONFIRMED, UNLIKE, absence_text, recent_s
 
-#: The weightiest first: name, letter in a large cell. Their colours are those of the style sheet.
-STATES = {"alarm": "A", "failed": "F", "silent": "·", "suspicious": "?", "unjudged": "–", "fine": ""}
+#: The weightiest first: name, letter in a large cell. Their colours are COLOURS.
+STATES = {"changed": "C", "failed": "F", "silent": "·", "unlike": "U", "unconfirmed": "?", "unknown": "–", "fine": ""}
 #: State -> the larger the weightier.
 WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
-SAID = {
-    "alarm": "alarm",
-    "failed": "failed",
-    "silent": "silent",
-    "suspicious": "suspicious, or worth a look",
-    "unjudged": "not judged: too few jobs",
-    "fine": "fine",
-}
+#: In words: those of `lepaute watch test` and `health`.
+IN_WORDS = {state: state for state in STATES} | {"unlike": UNLIKE, "unconfirmed": NOT_CONFIRMED}
 #: Up to so many nodes cells have names and letters; up to so many they are large enough to be hit by a finger.
 NAMED, MEDIUM = 64, 400
 COEFFICIENTS = frozenset((*MODEL_FACTORS, *RESIDUAL_FACTORS))
@@ -47,7 +41,7 @@ class StateMap:
 
     def worst(self, node: str) -> str:
         """The weightiest of its states."""
-        return max((state for state in self.of_node[node] if state), key=WEIGHT.__getitem__, default="unjudged")
+        return max((state for state in self.of_node[node] if state), key=WEIGHT.__getitem__, default="unknown")
 
 
 def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[Notice]") -> dict[str, str]:
@@ -62,15 +56,15 @@ def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable
     suspects = factor.suspects
     if len(rows):
         suspects = suspects[suspects["started_s"] >= recent_s(float(rows["started_s"].max()))]
-    suspicious = set(suspects["node"].astype(str)) | {
-        look.node for look in looks if look.cluster == factor.cluster and look.factor in factor.names
-    }
+    of_factor = (look for look in looks if look.cluster == factor.cluster and look.factor in factor.names)
+    worse = [look for look in of_factor if look.is_worse or look.kind == SMALL]
     for state, nodes in (
-        ("unjudged", untested),
-        ("suspicious", suspicious),
+        ("unknown", untested),
+        ("unconfirmed", set(suspects["node"].astype(str)).union(*(look.nodes or (look.node,) for look in worse))),
+        ("unlike", {look.node for look in worse if look.kind == UNLIKE_PEERS}),
         ("silent", {node for each in away if not each.jobs for _, node, _ in each.machines}),
         ("failed", {node for each in away if each.jobs for _, node, _ in each.machines}),
-        ("alarm", set(rows.loc[rows["regressed"], "node"].astype(str))),
+        ("changed", set(rows.loc[rows["regressed"], "node"].astype(str))),
     ):
         found |= dict.fromkeys(nodes & found.keys(), state)
     return found
@@ -141,7 +135,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
             states = tuple(found.of_node[node])
             counts[found.worst(node)] += 1
             said = ", ".join(
-                f"{name}: {SAID[state]}"
+                f"{name}: {IN_WORDS[state]}"
                 for (name, _), state in zip(found.rows, states, strict=True)
                 if state not in ("", "fine")
             )
@@ -151,7 +145,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
                     "page": pages[node],
                     "style": styles.setdefault(states, f"s{len(styles)}"),
                     "cells": [(state, STATES.get(state, "")) for state in states],
-                    "said": f"{node}: {said or SAID['fine']}",
+                    "said": f"{node}: {said or IN_WORDS['fine']}",
                 }
             )
         strips.append({"title": title, "nodes": own})
@@ -163,7 +157,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
         "kind": kind,
         "groups": strips,
         "styles": [(name, _gradient(states)) for states, name in styles.items()],
-        "counts": [(state, SAID[state], count) for state, count in counts.items()],
+        "counts": [(state, IN_WORDS[state], count) for state, count in counts.items()],
         "total": len(found.of_node),
     }
 
@@ -172,7 +166,7 @@ def _gradient(states: tuple[str, ...]) -> str:
     """A background of a cell a state, with a gap of a pixel below each."""
     stops = []
     for at, state in enumerate(states):
-        colour = "transparent" if not state else "var(--fine-cell)" if state == "fine" else f"var(--{state})"
+        colour = "transparent" if not state else f"var(--{state}-cell)"
         stops.append(f"{colour} calc(var(--h)*{at}) calc(var(--h)*{at + 1} - 1px)")
         stops.append(f"transparent calc(var(--h)*{at + 1} - 1px) calc(var(--h)*{at + 1})")
     return ",".join(stops)

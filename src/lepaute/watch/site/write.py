@@ -1,7 +1,7 @@
 """The pages of a watch, as a folder: whole, or as it was before."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -21,20 +21,22 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_object, kept_object
 from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
-from lepaute.watch.notices.notice import Notice, least_seen, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.notice import UNCONFIRMED, Notice, least_seen, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
-from lepaute.watch.report.factor_history import P_LEVELS, FactorRows, factor_rows
+from lepaute.watch.report import summary as summary_module
+from lepaute.watch.report.factor_history import CODES, COLOURS, P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
-from lepaute.watch.report.summary import Change, absence_text, recent_s, suspicion_text, suspicions_of, uncovered
-from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, summary_of
-from lepaute.watch.site.read import NodeSeries, overview_data, script_of
-from lepaute.watch.site.states import SAID, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
+from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, sparkline, summary_of
+from lepaute.watch.site.read import NodeSeries, json_of, overview_data, script_of
+from lepaute.watch.site.states import IN_WORDS, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.store import Store
 from lepaute.watch.values import DAY_S, day_of
 
 #: Says that a folder is a site of ours, which may be replaced.
 MARKER = "lepaute-watch-site.txt"
 _PACKAGE = "lepaute.watch.site"
+_SCRIPTS = [(_PACKAGE, name) for name in ("site.js", "overview.js", "node.js", "factor.js")]
+_SCRIPTS += [("lepaute.kit.report", "tables.js")]
 #: Lines of a list on the front page, the others are folded.
 MAX_LINES = 12
 
@@ -52,7 +54,6 @@ class Site:
 @dataclass(slots=True)
 class _Writer:
     folder: Path
-    title: str
     made: str
     sizes: dict[str, int] = field(default_factory=dict)
 
@@ -63,7 +64,7 @@ class _Writer:
     def page(self, name: str, template: str, **values: Any) -> None:
         size = self.sizes.get(name, 0)
         script = f"{name.removesuffix('.html')}.js" if size else None
-        html = render(_PACKAGE, template, site=self.title, made=self.made, data_script=script, **values)
+        html = render(_PACKAGE, template, palette=COLOURS, made=self.made, data_script=script, **values)
         self.sizes[name] = size + self.file(name, html)
 
     def file(self, name: str, text: str) -> int:
@@ -88,13 +89,13 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
         with scratch_folder(folder.absolute().parent) as beside:
             new = beside / "new"
             (new / "data").mkdir(parents=True)
-            writer = _Writer(new, "Watch", day_of(now_s).isoformat())
+            writer = _Writer(new, day_of(now_s).isoformat())
             _write_pages(store, writer, now_s)
             (new / "vega.js").write_text(plot_library(), encoding="utf-8")
-            for name in ("site.js", "overview.js", "node.js", "factor.js"):
-                (new / name).write_bytes(files(_PACKAGE).joinpath("static", name).read_bytes())
-            tables = files("lepaute.kit.report").joinpath("static", "tables.js").read_bytes()
-            (new / "tables.js").write_bytes(tables)
+            for package, name in _SCRIPTS:
+                text = files(package).joinpath("static", name).read_text(encoding="utf-8")
+                codes = f"const CODES = {json_of(CODES)};\n" if name == "site.js" else ""
+                (new / name).write_text(codes + text, encoding="utf-8")
             (new / MARKER).write_text("Made by lepaute watch site, which replaces this folder.\n")
             _put_in_place(new, folder)
     except OSError as problem:
@@ -148,6 +149,7 @@ class _Pages:
     maps: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
+    sparks: dict[summary_module.Regression, str | None] = field(default_factory=dict)
 
     def write_cluster(self, cluster: str, names: list[str]) -> None:
         """The pages of its factors, models and nodes."""
@@ -175,14 +177,18 @@ class _Pages:
             of_factors.append(self._write_factor(factor, summary, pages, marks))
             self.summaries.append(summary)
             self.suspects.append(factor.suspects)
+            for report in self.found.reports:
+                if report.cluster == cluster and report.changes[0].factor == name:
+                    self.sparks[report] = sparkline(report, factor)
             series.add(factor)
             states.append(states_of(factor, summary["page"], away, self.lines, states))
             for event in mine:
                 if (effect := effect_of(event, factor)) is not None:
                     self.effects[event].append(effect)
-        choice = _choice([each["summary"] for each in of_factors])
+        choice = [each["summary"] for each in of_factors]
         for each in of_factors:
-            self.writer.page(each["summary"]["page"], "factor.html.j2", choice=choice, marks=marks, **each)
+            page = each["summary"]["page"]
+            self.writer.page(page, "factor.html.j2", choice=choice, marks=marks, day_of=day_of, **each)
         made = state_map(states)
         self.maps.append(drawn(made, len(self.maps), cluster, pages, self.found.changelog.inventory))
         self.lost += made.lost
@@ -201,7 +207,8 @@ class _Pages:
             "summary": summary,
             "window": factor.window,
             "names": factor.names if factor.is_vector else (),
-            "moved": _moved(factor, self.found),
+            "moved": moved_in(factor, self.found),
+            "pages": pages,
             "notebook": f"{name}.ipynb",
             "last_known": bool(data["last"]),
         }
@@ -222,7 +229,7 @@ class _Pages:
         silent: dict[str, list[str]] = {}
         for absence in absent:
             for node in dict.fromkeys(node for _, node, _ in absence.machines):
-                silent.setdefault(node, []).append(absence_text(absence))
+                silent.setdefault(node, []).append(summary_module.absence_text(absence))
         actions = self.store.node_actions()
         of_node: dict[str, list[dict[Any, Any]]] = {}
         for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
@@ -281,7 +288,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     log = regressed.changelog
     known = store.factors()
     looks = worth_a_look(regressed)
-    uncovered_notices = uncovered(notices(regressed.values, log), regressed.rows)
+    uncovered_notices = summary_module.uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
     silent = least_seen(regressed.values, log) if regressed.rows.empty else ()
     all_absences, lines = absences_of(regressed.values), [*looks, *uncovered_notices, *unconfirmed]
@@ -295,8 +302,10 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
             _event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
         )
     latest = pd.concat(said.suspects)
-    latest = latest[latest["started_s"] >= recent_s(float(regressed.values["started_s"].max()))]
-    writer.page("nodes.html", "nodes.html.j2", nodes=said.nodes, said=SAID, title="Nodes")
+    latest = latest[latest["started_s"] >= summary_module.recent_s(float(regressed.values["started_s"].max()))]
+    worst = sorted(said.nodes, key=lambda node: (-node["weight"], -node["regressions"]))
+    named = len(said.maps) > 1
+    writer.page("nodes.html", "nodes.html.j2", nodes=worst, said=IN_WORDS, named=named, title="Nodes")
     states = {state: sum(node["state"] == state for node in said.nodes) for state in STATES}
     last = last_data(regressed.values, now_s)[0]
     machines = {(summary["cluster"], summary["factor"]): summary["machines"] for summary in said.summaries}
@@ -306,54 +315,36 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         title="Watch",
         answer=answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
         maps=said.maps,
-        suspicions=[{"text": suspicion_text(test, _titled(test.changes))} for test in suspicions_of(latest)],
+        suspicions=[
+            {"text": summary_module.suspicion_text(test, [replace(c, factor=title_of(c.factor)) for c in test.changes])}
+            for test in summary_module.suspicions_of(latest)
+        ],
         silent=[
-            *({"badge": "failed" if each.jobs else "silent", "text": absence_text(each)} for each in all_absences),
+            *(
+                {"badge": "failed" if each.jobs else "silent", "text": summary_module.absence_text(each)}
+                for each in all_absences
+            ),
             *({"badge": "silent", "text": line} for line in said.lost),
         ],
         looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
         most=MAX_LINES,
-        notices=[{"text": str(each)} for each in (*uncovered_notices, *unconfirmed, *silent)],
+        notices=[
+            {"badge": summary_module.NOT_CONFIRMED if note.kind == UNCONFIRMED else note.kind, "text": str(note)}
+            for note in (*uncovered_notices, *unconfirmed, *silent)
+        ],
         summaries=said.summaries,
         regressions=[
             regression_line(report)
             | {"cost": cost_text(report, machines[report.cluster, report.changes[0].factor], last)}
+            | {"spark": said.sparks.get(report)}
             for report in regressed.reports
         ],
         events=[
             {"event": event, "page": _event_page(event)} for event in sorted(log.events, key=lambda one: one.date)[::-1]
         ],
-        named=len(said.maps) > 1,
+        named=named,
     )
-
-
-def _choice(summaries: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The pages of a cluster as people choose among them: factors, models, their coefficients."""
-    kinds = {"factors": "Factors", "models": "Models, all coefficients together", "coefficients": "Coefficients"}
-    groups = ((title, [summary for summary in summaries if summary["kind"] == kind]) for kind, title in kinds.items())
-    return [(title, group) for title, group in groups if group]
-
-
-def _moved(factor: FactorRows, found: OpenRegressions) -> list[dict[str, Any]]:
-    """Of a model, a line for each machine that stands out: which coefficients moved."""
-    return [
-        {
-            "node": each.node,
-            "cpu": each.cpu,
-            "page": page_name("node", factor.cluster, each.node),
-            "date": day_of(each.started_s),
-            "p_value": each.p_value,
-            "text": each.text(factor.names),
-            "changes": list(zip(factor.names, each.changes, each.deviations, strict=True)),
-            "moved": each.named,
-        }
-        for each in moved_in(factor, found)
-    ]
-
-
-def _titled(changes: "Iterable[Change]") -> "list[Change]":
-    return [replace(change, factor=title_of(change.factor)) for change in changes]
 
 
 def _notebook_of(cluster: str, factor: str, node: str) -> str:

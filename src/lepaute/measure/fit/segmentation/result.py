@@ -7,23 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lepaute.kit import picture
 from lepaute.kit.later import later, pandas
 from lepaute.kit.notebook import table_html
-from lepaute.kit.picture import (
-    MEASURED,
-    PREDICTED,
-    PURPLE,
-    RULE,
-    bare,
-    entitle,
-    measured_origin,
-    new_figure,
-    own_figure,
-    plain_decades,
-    shown_once,
-    sizes_of_memory,
-    write_picture,
-)
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.measure.fit.numeric import Floats
@@ -175,19 +161,19 @@ class SegmentedLine:
         size, finding = size_text if in_bytes else "{:.7g}".format, self.finding(in_bytes=in_bytes)
         target = None if path is None else Path(path)
         if ax is None:
-            figure = new_figure((9.0, 6.6), for_file=path is not None)
+            figure = picture.new_figure((9.0, 6.6), for_file=path is not None)
             upper, lower = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
         else:
-            figure, upper, lower = own_figure(ax), ax, None
+            figure, upper, lower = picture.own_figure(ax), ax, None
         _draw_segments(self, upper, lower, x_label, y_label, y_unit, size)
         if ax is None:
             foot = f"{source or 'points'}: {counted(len(self.x), 'duration')}, objective {self.objective}"
-            entitle(figure, finding, measured_origin(foot))
-            shown_once(figure, target)
+            picture.entitle(figure, finding, picture.measured_origin(foot))
+            picture.shown_once(figure, target)
         else:
             ax.set_title(finding, loc="left", fontsize=9)
         if target is not None:
-            write_picture(figure, target)
+            picture.write_picture(figure, target)
         return figure if ax is None else ax
 
     def finding(self, *, in_bytes: bool = True) -> str:
@@ -204,6 +190,15 @@ class SegmentedLine:
         listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
         text = f"{counted(len(places), 'breakpoint')}, after {listed}"
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
+
+    def rejected(self) -> "SegmentedLine | None":
+        """The best lines with one breakpoint more than were chosen; None where there is no such fit."""
+        more = self.candidates[len(self.breakpoints) + 1 :][:1]
+        if not more or not len(self.x):
+            return None
+        constant = all(line.slope_interval == (0.0, 0.0) for line in self.segments)
+        points = points_of(self.x, self.y, self.objective)
+        return SegmentedLine(more[0].breakpoints, lines_of(points, more[0].breakpoints, constant), ())
 
     @property
     def decision(self) -> Decision:
@@ -250,8 +245,9 @@ def _draw_segments(
 ) -> None:
     """Draws on one or two axes (lower may be None); size : of a value of x as text; see SegmentedLine.plot."""
     x, y = fitted.x, fitted.y
-    logarithmic = bool(np.any(x > 0))
-    positive = x > 0 if logarithmic else np.ones(len(x), dtype=bool)
+    logarithmic = bool(np.any(x > 0) and np.all(x >= 0))
+    least = float(x[x > 0].min()) if logarithmic else float(x.min())
+    at = np.where(x > 0, x, least / 2) if logarithmic else x  # a size of 0 stands left of the least
     between = np.geomspace if logarithmic else np.linspace
     few = len(x) <= FEW
     points: dict[str, Any] = {
@@ -260,25 +256,20 @@ def _draw_segments(
         "ms": 4.5 if few else 4,
         "alpha": 1 if few else 0.5,
     }
-    points |= {"color": MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
-    upper.plot(x[positive], y[positive] / y_unit, label="measured", **points)
-    for number, line in enumerate(fitted.segments):
-        low = line.low if number == 0 else np.nextafter(line.low, np.inf)
-        along = between(max(low, float(x[positive].min())), max(line.high, float(x[positive].min())), 200)
-        label = "fitted lines" if number == 0 else None
-        upper.plot(along, fitted.predict(along) / y_unit, color=PREDICTED, lw=1.8, label=label)
+    points |= {"color": picture.MEASURED, "zorder": 3 if few else 1}  # few: above the lines, which would hide them
+    upper.plot(at, y / y_unit, label="measured", **points)
+    _draw_fits(fitted, upper, lower, least, between, y_unit)
     predicted = fitted.predict(x)
     panels = (upper,) if lower is None else (upper, lower)
     if lower is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
-            lower.plot(x[positive], 100 * (y[positive] / predicted[positive] - 1), **points)
-        lower.axhline(0.0, color=PREDICTED, lw=1.2)
+            lower.plot(at, 100 * (y / predicted - 1), **points)
         lower.set_ylabel("off the line (%)")
     for number, (place, (low, high)) in enumerate(zip(fitted.breakpoints, fitted.breakpoint_intervals, strict=True)):
         for axis in panels:
             label = "95 % interval of a breakpoint" if number == 0 else None
-            axis.axvspan(low, high, color=PURPLE, alpha=0.22, lw=0, label=label)
-            axis.axvline(place, color=PURPLE, lw=1.2, ls="--", label="breakpoint" if number == 0 else None)
+            axis.axvspan(low, high, color=picture.PURPLE, alpha=0.22, lw=0, label=label)
+            axis.axvline(place, color=picture.PURPLE, lw=1.2, ls="--", label="breakpoint" if number == 0 else None)
         upper.annotate(
             size(place),
             (place, 0.98 - 0.06 * (number % 3)),  # neighbours at different heights
@@ -292,16 +283,37 @@ def _draw_segments(
     if logarithmic:
         upper.set_xscale("log")
         if size is size_text:
-            sizes_of_memory(upper.xaxis, (float(x[positive].min()), float(x.max())))
+            picture.sizes_of_memory(upper.xaxis, (least, float(x.max())))
+        if np.any(x == 0):
+            upper.xaxis.set_ticks([least / 2], [size(0)], minor=True)
     if np.all(y > 0):
         upper.set_yscale("log")
-        plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
+        picture.plain_decades(upper.yaxis, (float(y.min()) / y_unit, float(y.max()) / y_unit))
     upper.set_ylabel(y_label)
     panels[-1].set_xlabel(x_label)
     upper.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.94), fontsize=9)
     for axis in panels:
-        axis.grid(axis="y", color=RULE, lw=0.8)
-        bare(axis)
+        axis.grid(axis="y", color=picture.RULE, lw=0.8)
+        picture.bare(axis)
+
+
+def _draw_fits(
+    fitted: SegmentedLine, upper: Any, lower: Any, least: float, between: Callable[..., Floats], y_unit: float
+) -> None:
+    """The lines that were chosen and, dashed, those that were rejected; least : the least x that is drawn."""
+    styles: list[tuple[SegmentedLine, str, dict[str, Any]]] = [
+        (fitted, "fitted lines", {"color": picture.PREDICTED, "lw": 1.8})
+    ]
+    if (rejected := fitted.rejected()) is not None:
+        dashed = {"color": picture.APART, "lw": 1.2, "ls": "--", "zorder": 1.5}
+        styles.append((rejected, "one breakpoint more: not chosen", dashed))
+    for lines, named, style in styles:
+        for number, line in enumerate(lines.segments):
+            low = line.low if number == 0 else np.nextafter(line.low, np.inf)
+            along = between(max(low, least), max(line.high, least), 200)
+            upper.plot(along, lines.predict(along) / y_unit, label=named if number == 0 else None, **style)
+            if lower is not None:
+                lower.plot(along, 100 * (lines.predict(along) / fitted.predict(along) - 1), **style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +338,10 @@ class LikeliestBreakpoint:
 
 def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
     """Of a line without breakpoints; None where the points allow none."""
-    if len(line.candidates) < 2:
+    points, two = points_of(line.x, line.y, line.objective), line.rejected()
+    if two is None:
         return None
-    (place,) = line.candidates[1].breakpoints
-    points = points_of(line.x, line.y, line.objective)
-    x, fitted = points.x, SegmentedLine((place,), lines_of(points, (place,), False), ()).predict(points.x)
+    ((place,), x, fitted) = two.breakpoints, points.x, two.predict(points.x)
     differs = np.abs(fitted / line.predict(x) - 1.0)
     below = x <= place
     count = np.where(below, np.count_nonzero(below), np.count_nonzero(~below))

@@ -5,8 +5,8 @@ document.addEventListener("DOMContentLoaded", () => {
   jump.addEventListener("change", () => { window.location.href = jump.value; });
   if (!data.last.length) return;
   const spread = data.coefficient === null ? "" : `; coefficient of spatial variability ${site.digits(100 * data.coefficient)} %`;
-  document.getElementById("spread").textContent = `Mean ${site.short(data.mean)}${spread} (standard deviation over mean of ${data.last.length} CPUs).`;
-  const axis = { title: data.factor, format: "~s", labelOverlap: true };
+  document.getElementById("spread").textContent = `Mean ${site.short(data.mean, data.unit)}${spread} (standard deviation over mean of ${data.last.length} CPUs).`;
+  const axis = { title: data.label, labelOverlap: true };
   const values = data.last.map((each) => ({ ...each, page: data.pages[each.node], CPU: each.cpu < 0 ? "node" : `CPU ${each.cpu}` }));
   const several = values.some((each) => each.cpu > 0);
   const draw = () => {
@@ -27,7 +27,7 @@ document.addEventListener("DOMContentLoaded", () => {
           encoding: {
             x: { field: "place", type: "quantitative", title: "node", axis: { tickMinStep: 1 }, scale: { zero: false, nice: false, padding: 10 } },
             y: { field: "value", type: "quantitative", axis, scale: { zero: false } }, color: colour, shape: { field: "CPU", legend: several ? { orient: "top", title: null } : null }, href: { field: "page" },
-            tooltip: [{ field: "node" }, { field: "CPU" }, { field: "value", format: ".4s" }],
+            tooltip: [{ field: "node" }, { field: "CPU" }, { field: "value", format: ".4~r" }],
           },
         },
         { mark: { type: "rule", strokeDash: [4, 3], size: 1.5, color: site.style("--ink") }, data: { values: [{}] }, encoding: { y: mean } },

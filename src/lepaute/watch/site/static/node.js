@@ -10,7 +10,7 @@ document.addEventListener("DOMContentLoaded", () => {
   let view = "single", rows = [], at = null, running = null;
   for (const name of names) choice.append(new Option(data.series.find((each) => each.factor === name).title, name, name === factor, name === factor));
   const EXPLAINED = {
-    single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before, up to the beginning of an open regression; cut off where it is very wide.",
+    single: "Band: where 99.99 % of the next jobs would lie if nothing had changed, from the jobs before.",
     window: "Means of several jobs in a row, with the band for such a mean: slow and small changes show here first.",
     chance: "p-value of each job. If nothing had changed, 99.99 % of them would lie above the line.",
     raw: "Every value, also of jobs that are logged as outliers and of other ways of measuring (shapes).",
@@ -54,7 +54,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const chances = view === "chance" || !series[0].value;
     const y = chances
       ? { field: "p", type: "quantitative", title: "p-value", scale: { type: "log", domainMax: 1 }, axis: { format: "~e" } }
-      : { field: "value", type: "quantitative", title: series[0].title, scale: { zero: false, domain: range(), nice: true }, axis: { format: "~s" } };
+      : { field: "value", type: "quantitative", title: series[0].label, scale: { zero: false, domain: range(), nice: true } };
     const used = [...new Set(rows.map((row) => row.code))];
     const layers = [];
     if (!chances && view !== "raw") layers.push({
@@ -69,7 +69,7 @@ document.addEventListener("DOMContentLoaded", () => {
       encoding: {
         x, y, color: { field: "code", scale: { domain: used, range: used.map(site.colour) }, legend: null },
         ...(view === "raw" ? { shape: { field: "stratum", legend: null } } : {}),
-        tooltip: [{ field: "time", type: "temporal", format: "%Y-%m-%d %H:%M", title: "started" }, { field: "cpu" }, { field: "value", format: ".4s" }, { field: "p", format: ".2~g" },
+        tooltip: [{ field: "time", type: "temporal", format: "%Y-%m-%d %H:%M", title: "started" }, { field: "cpu" }, { field: "value", format: ".4~r", title: series[0].unit || "value" }, { field: "p", format: ".2~g" },
                   { field: "meaning" }, { field: "job" }, { field: "archive" }],
       },
     });
@@ -96,8 +96,9 @@ document.addEventListener("DOMContentLoaded", () => {
       button.disabled = (vector && kind !== "chance") || (kind === "window" && !window_);
       if (kind === "window" && window_) button.textContent = `mean of ${window_} jobs`;
     }
-    document.getElementById("explained").textContent = EXPLAINED[view];
-    site.legend(document.getElementById("legend"), new Set(rows.map((row) => row.code)));
+    const used = new Set(rows.map((row) => row.code)), held = view === "single" && used.has("R");
+    document.getElementById("explained").textContent = `${EXPLAINED[view]}${held ? " After the change it stays as it was before." : ""}`;
+    site.legend(document.getElementById("legend"), used);
     history.replaceState(null, "", `#${encodeURIComponent(factor)}`);
     if (running) running.finalize();
     running = await site.embed("#evolution", spec(series));
@@ -105,7 +106,8 @@ document.addEventListener("DOMContentLoaded", () => {
     plot.dataset.drawn = `${factor} ${view}`;
   }
   function tell(row) {
-    const value = row.value === null ? "" : ` ${site.short(row.value)}`, interval = row.low === null ? "" : ` [${site.short(row.low)}, ${site.short(row.high)}]`;
+    const { unit } = data.series.find((each) => each.factor === factor), interval = row.low === null ? "" : ` [${site.short(row.low)}, ${site.short(row.high)}]`;
+    const value = row.value === null ? "" : ` ${site.short(row.value, unit)}`;
     const p = row.p === null ? "" : `, p ${row.p}`;
     output.textContent = `${new Date(row.time).toISOString().slice(0, 16).replace("T", " ")} UTC, ${row.cpu}:${value}${interval}${p}; ${row.meaning}; job ${row.job}${row.archive ? `, archive ${row.archive}` : ""}`;
   }

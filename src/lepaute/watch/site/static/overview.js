@@ -81,7 +81,7 @@ document.addEventListener("DOMContentLoaded", () => {
       pen.strokeRect(x(data.machines[at[0]].day[at[1]]) - 2, AXIS + at[0] * rowHeight, size + 4, rowHeight);
       pen.lineWidth = 1;
     }
-    site.legend(document.getElementById("legend"), new Set([...paths.keys()].filter((code) => typeof code === "string")), view === "values" && sorted.length ? [site.short(low), site.short(high)] : null);
+    site.legend(document.getElementById("legend"), new Set([...paths.keys()].filter((code) => typeof code === "string")), view === "values" && sorted.length ? [site.short(low), site.short(high, data.unit)] : null);
     canvas.dataset.drawn = view;
   }
 
@@ -90,7 +90,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const machine = data.machines[at[0]], job = at[1], page = data.pages[machine.node], link = document.createElement("a");
     link.href = page;
     link.textContent = name(machine);
-    const value = machine.value.length ? `, ${site.short(machine.value[job])}` : "";
+    const value = machine.value.length ? `, ${site.short(machine.value[job], data.unit)}` : "";
     const chance = view === "means" ? machine.pM[job] : machine.p[job], code = view === "means" ? machine.codeM[job] : machine.code[job];
     const p = chance === null || chance === undefined ? "" : `, p ${chance}`;
     const near = data.events.filter((event) => event.day === machine.day[job]).map((event) => `; event: ${event.text}`).join("");
