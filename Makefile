@@ -26,8 +26,7 @@ help:
 	@echo 'make stubs      regenerate src/lepaute/_core.pyi from the compiled module'
 	@echo 'make clean      remove build products;   make distclean: also .venv'
 
-# Each script compares a fingerprint of its inputs with the previous one and returns at once if nothing changed. File
-# dates, as make uses them, miss deleted files, and a fresh checkout makes every file look new.
+# Each script returns at once if a fingerprint of its inputs is as before; file dates miss deleted files.
 programs:
 	@scripts/install_debian.sh build
 	@scripts/install_package.sh

@@ -21,14 +21,13 @@ import pandas
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
+from lepaute.kit.files import write_whole
 from lepaute.kit.picture import MEASURED, PREDICTED, RULE, SOFT, bare, new_figure
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "validation"))
 
-from support.evidence import EVIDENCE, write_section  # noqa: E402
-from support.goals import Goal, at_most, goals_table, markdown, status  # noqa: E402
-from support.page import save_figure, write_whole  # noqa: E402
+from support.report import EVIDENCE, Goal, at_most, goals_table, markdown, save_figure, status, write_section  # noqa: E402
 
 #: From start to start: a machine that others share is another one by then.
 APART_S = 900.0

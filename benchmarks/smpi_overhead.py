@@ -23,9 +23,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "validation"))
 
-from support.evidence import EVIDENCE  # noqa: E402
-from support.goals import markdown  # noqa: E402
-from support.page import replace_section  # noqa: E402
+from support.report import EVIDENCE, markdown, replace_section  # noqa: E402
 
 from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.kit.quantities import value_in  # noqa: E402

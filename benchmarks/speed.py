@@ -46,9 +46,7 @@ from engine import cases  # noqa: E402
 from engine.before import built  # noqa: E402
 from engine.command import NOW, Cost, Program, in_turn, predict  # noqa: E402
 from engine.scaling import Point, exponent, flatness, picture  # noqa: E402
-from support.evidence import EVIDENCE  # noqa: E402
-from support.goals import Goal, markdown, status  # noqa: E402
-from support.page import replace_section, save_figure, write_whole  # noqa: E402
+from support.report import EVIDENCE, Goal, markdown, replace_section, save_figure, status, write_whole  # noqa: E402
 
 BEFORE = "6ac2120"
 MIN_LIMIT_S, MAX_FACTOR, MAX_BEFORE_S = 60.0, 4.0, 600.0

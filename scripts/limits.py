@@ -21,7 +21,7 @@ circles.FOLDER.modules    the modules in them. Of src: imports at the top and in
                           the module from which a exports b lazily (under its TYPE_CHECKING); never the packages around
                           a.b. Of C and C++: #include "..."; a source and its header are one module
 imports.in_functions      statements in functions of src/, whatever they import
-public.exported           names in `lepaute.__all__`
+public.exported           names that `lepaute` imports `as` what they are called
 public.module_level       functions and classes at the top of a module of src/, without a leading underscore
 words.WORD                identifiers of src/ with this word, each time they are written: names of variables, arguments,
                           attributes, functions, classes and what is imported, cut at underscores and capitals
@@ -340,8 +340,8 @@ def measure_package(measured: Measured, package: Mapping[str, str], counted: set
         if path in counted:
             tops = [node.name for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef))]
             measured.values["public.module_level"] += sum(not name.startswith("_") for name in tops)
-        if module == "lepaute" and (exported := re.search(r"^__all__ = \[(.*?)\]", text, re.DOTALL | re.MULTILINE)):
-            measured.values["public.exported"] = exported[1].count('"') // 2
+        if module == "lepaute":
+            measured.values["public.exported"] = len(re.findall(r"^ *from .* as \w+$", text, re.MULTILINE))
     for identifier, count in identifiers.items():
         for word in WORD.findall(identifier):
             measured.values[f"words.{word.lower()}"] += count

@@ -2,15 +2,20 @@
 
 import json
 import multiprocessing
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
+from support_limits import HANG_S
 
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.watch.store import open_store
 from lepaute.watch.store.postgresql import _SQL_TYPES, SCHEMA
-from lepaute.watch.store.tables import ALARM_DAYS, ALARMS, TABLES
+from lepaute.watch.store.tables import ALARM_DAYS, ALARMS, FACTOR_VALUES, TABLES
 
 FACTORS = ("mean_frequency_Hz", "cpu_power_W")
 #: Processes are copies of one that has imported all this, and used none of it. It finds packages, installed or on
@@ -72,6 +77,35 @@ def ingest_one_by_one(where: str, archives: list[Path]) -> None:
             store.ingest([archive], cluster="dahu", values_of=values_of)
 
 
+def run_at_once(work: Callable[..., None], arguments: Iterable[tuple[Any, ...]]) -> None:
+    """Processes side by side, all of which end well."""
+    writers = [PROCESSES.Process(target=work, args=each) for each in arguments]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(HANG_S)
+        assert writer.exitcode == 0
+
+
+def killed_at_random(work: Callable[..., None], where: str, files: list[Path], kills: int) -> Iterator[None]:
+    """Works on two files, then on the others with so many kills, after each of which the caller looks; then on all."""
+    began = time.monotonic()
+    work(where, files[:2])
+    one_s = (time.monotonic() - began) / 2
+    moments = random.Random(20261123)
+    cut_short = 0
+    for _ in range(kills):
+        writer = PROCESSES.Process(target=work, args=(where, files))
+        writer.start()
+        writer.join(moments.uniform(0.0, one_s))
+        writer.kill()
+        writer.join(HANG_S)
+        cut_short += writer.exitcode != 0
+        yield
+    assert cut_short > kills // 4, "some were at work when they were killed"
+    work(where, files)
+
+
 def content(where: str) -> dict[str, object]:
     """All that a store holds, without dates of ingestion, to be compared."""
     with open_store(where) as store:
@@ -88,10 +122,11 @@ def content(where: str) -> dict[str, object]:
 
 def old_store(where: str, version: int) -> None:
     """A store of version 1 (whose rows had no state) or 2 with factor values, as that version wrote it."""
+    old = values()[OLD_COLUMNS[version]]
     if where.startswith("postgresql"):
-        (_v1_database if version == 1 else _v2_database)(where)
+        _old_database(where, version, old)
         return
-    place, old = f"data/change{version}", values()[V1_COLUMNS if version == 1 else V2_COLUMNS]
+    place = f"data/change{version}"
     (Path(where) / place).mkdir(parents=True)
     old.to_parquet(Path(where) / place / "factor_values-1.parquet", index=False)
     files = {"factor_values": [{"place": f"{place}/factor_values-1.parquet", "rows": len(old)}]}
@@ -99,48 +134,30 @@ def old_store(where: str, version: int) -> None:
     (Path(where) / "store.json").write_text(json.dumps(index))
 
 
-def _v1_database(url: str) -> None:
+def _old_database(url: str, version: int, old: pandas.DataFrame) -> None:
+    """The tables of a version, of which the one with values has rows; version 1 had no others."""
     import psycopg
 
-    texts = {"cluster", "node", "job", "stratum", "factor", "archive"}
-    columns = ", ".join(
-        f"{name} " + ('text collate "C"' if name in texts else "bigint" if name == "cpu" else "double precision")
-        for name in V1_COLUMNS
-    )
-    old = values()[V1_COLUMNS].astype(object)
-    rows = old.where(old.notna(), None).to_numpy().tolist()
-    with psycopg.connect(url) as connection:
-        connection.execute("create schema lepaute")
-        connection.execute("create table lepaute.store (version bigint not null)")
-        connection.execute("insert into lepaute.store values (1)")
-        connection.execute(
-            f"create table lepaute.factor_values ({columns}, primary key (cluster, node, factor, cpu, job))"
-        )
-        with connection.cursor() as cursor:
-            marks = ", ".join(["%s"] * len(V1_COLUMNS))
-            cursor.executemany(f"insert into lepaute.factor_values values ({marks})", rows)
-
-
-def _v2_database(url: str) -> None:
-    """The tables of version 2, of which the one with values has rows."""
-    import psycopg
-
-    old = values()[V2_COLUMNS].astype(object)
-    rows = old.where(old.notna(), None).to_numpy().tolist()
+    rows = old.astype(object).where(old.notna(), None).to_numpy().tolist()
     with psycopg.connect(url) as connection:
         connection.execute(f"create schema {SCHEMA}")
         connection.execute(f"create table {SCHEMA}.store (version bigint not null)")
-        connection.execute(f"insert into {SCHEMA}.store values (2)")
-        for table in TABLES:
+        connection.execute(f"insert into {SCHEMA}.store values ({version})")
+        for table in (FACTOR_VALUES,) if version == 1 else TABLES:
             if table not in (ALARMS, ALARM_DAYS):
-                columns = ", ".join(f"{name} {_SQL_TYPES[kind]}" for name, kind in table.columns.items())
+                kinds = {name: _SQL_TYPES[kind] for name, kind in table.columns.items()}
+                if version == 1:  # whose columns could be null
+                    kinds = {name: kind.removesuffix(" not null") for name, kind in kinds.items() if name in old}
+                columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
                 connection.execute(
                     f"create table {SCHEMA}.{table.name} ({columns}, primary key ({', '.join(table.key)}))"
                 )
-        marks = ", ".join(["%s"] * len(V2_COLUMNS))
+        marks = ", ".join(["%s"] * len(old.columns))
         with connection.cursor() as cursor:
-            cursor.executemany(f"insert into {SCHEMA}.factor_values ({', '.join(V2_COLUMNS)}) values ({marks})", rows)
+            into = f"{SCHEMA}.factor_values ({', '.join(old.columns)})"
+            cursor.executemany(f"insert into {into} values ({marks})", rows)
 
 
-V1_COLUMNS = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value", "archive"]
-V2_COLUMNS = [*V1_COLUMNS[:-1], "state", "archive"]
+_FIRST = ["cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "value"]
+#: Version -> the columns of its factor values.
+OLD_COLUMNS = {1: [*_FIRST, "archive"], 2: [*_FIRST, "state", "archive"]}

@@ -27,10 +27,8 @@ from pathlib import Path
 import pandas
 import real_programs
 from real_programs import LIMIT_S, PATTERN, RANKS, RECORDINGS, RUNS, SEED, SINGLE, Real
-from support.goals import Goal, at_least, at_most, markdown
-from support.options import ROOT, Options
 from support.real_runs import kernels_of, quietly
-from support.report import run_study, signed
+from support.report import ROOT, Goal, Options, at_least, at_most, markdown, run_study, signed
 
 import lepaute as lp
 from lepaute.measure.verify.command import Command

@@ -25,12 +25,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import special, stats
-from support.evidence import keep_tables, write_section
-from support.goals import markdown
 from support.look_streams import BEFORE, NOISES, changed, cusum_bound, cusums, days_until, fleets_of, shown
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
-from support.options import options_of
-from support.report import run_main
+from support.report import keep_tables, markdown, options_of, run_main, write_section
 
 from lepaute.stats.multiple_tests import LEVEL
 from lepaute.stats.small_changes import DAYS

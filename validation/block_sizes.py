@@ -22,10 +22,8 @@ from pathlib import Path
 
 import pandas
 from scipy.stats import kendalltau
-from support.goals import Goal
-from support.options import Options
 from support.real_runs import calibrated, campaign
-from support.report import run_study
+from support.report import Goal, Options, run_study
 
 from lepaute import Hpl, Platform, load_platform
 

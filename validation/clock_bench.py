@@ -29,12 +29,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal
-from support.options import options_of
-from support.page import write_whole
 from support.real_runs import LEPAUTE
-from support.report import close, run_main
-from support.tables import stored
+from support.report import Goal, close, options_of, run_main, stored, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
 CLOCKS = ("clock_sync", "clock_exchange", "clock_model", "clock_offset", "clock_source")

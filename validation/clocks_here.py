@@ -25,12 +25,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_least, markdown
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
-from support.options import options_of
 from support.real_runs import LEPAUTE
-from support.report import close, run_main
-from support.tables import in_scratch, stored
+from support.report import Goal, at_least, close, in_scratch, markdown, options_of, run_main, stored
 
 from lepaute.simulate.trace.reading import read_trace
 

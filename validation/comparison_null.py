@@ -22,11 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal
 from support.mpi_campaigns import judged, measured, numbers, prefix
-from support.options import options_of
-from support.report import close, run_main, say
-from support.tables import in_scratch, stored_parts
+from support.report import Goal, close, in_scratch, options_of, run_main, say, stored_parts
 
 STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")

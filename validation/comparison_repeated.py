@@ -21,11 +21,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_least, goals_table
 from support.mpi_campaigns import judged, measured, numbers
-from support.options import options_of
-from support.report import close, run_main
-from support.tables import stored_parts
+from support.report import Goal, at_least, close, goals_table, options_of, run_main, stored_parts
 
 from lepaute.kit.text import exact_size
 from lepaute.measure.compare.verdicts import Verdict

@@ -23,12 +23,9 @@ from pathlib import Path
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
-from support.goals import Goal, markdown
 from support.one_run import one_run_values
-from support.options import options_of
 from support.real_runs import LEPAUTE
-from support.report import close, run_main
-from support.tables import stored
+from support.report import Goal, close, markdown, options_of, run_main, stored
 
 from lepaute.kit.text import exact_size, significant
 from lepaute.measure.archive import Archive, mpi_campaign

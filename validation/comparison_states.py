@@ -33,9 +33,7 @@ import numpy.typing as npt
 import pandas
 from scipy.stats import binom
 from scipy.stats import t as student
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import run_study
+from support.report import Goal, Options, markdown, run_study
 
 from lepaute.measure.comparison.numbers import REPEATED_SHARE
 from lepaute.measure.machine_load import MAX_REPETITIONS

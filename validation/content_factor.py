@@ -17,9 +17,7 @@ Fixed before any test was run; the medians of the jobs were seen, and the goals 
 
 import numpy
 import pandas
-from support.goals import Goal
-from support.options import Options
-from support.report import run_study
+from support.report import Goal, Options, run_study
 
 from lepaute.stats.permutation import permutation_test
 

@@ -23,12 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_least, at_most
-from support.options import Options
-from support.report import run_study
-from truth.effects import Effects
-from truth.kinds import Scatter
-from truth.law import NB, Law, law_of
+from support.report import Goal, Options, at_least, at_most, run_study
+from truth.law import NB, Effects, Law, Scatter, law_of
 from truth.loads import Node, placement, true_runs_s, write_calibration, write_two_core_calibration
 
 from lepaute import fit

@@ -18,12 +18,8 @@ of a run of HPL went into it.
 """
 
 import pandas
-from support.coverage import MIN_INSIDE_PERCENT, half_widths_percent, inside_percent
-from support.evidence import EVIDENCE
-from support.goals import Goal, at_least, at_most
-from support.options import Options
-from support.report import run_study, signed
-from support.simulations import Case, columns_of, predict_all
+from support.report import EVIDENCE, Goal, Options, at_least, at_most, run_study, signed
+from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, half_widths_percent, inside_percent, predict_all
 
 from lepaute import Hpl, Platform, load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from

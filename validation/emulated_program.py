@@ -28,11 +28,8 @@ from pathlib import Path
 
 import numpy
 import pandas
-from support.goals import Goal, at_most
-from support.options import ROOT, Options
-from support.page import write_whole
 from support.real_runs import LEPAUTE
-from support.report import run_study, say
+from support.report import ROOT, Goal, Options, at_most, run_study, say, write_whole
 
 from lepaute import Platform, load_platform
 from lepaute.errors import LepauteError

@@ -29,9 +29,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pandas
-from support.goals import Goal, at_most, markdown
-from support.options import Options, options_of
-from support.report import close, run_main
+from support.report import Goal, Options, at_most, close, markdown, options_of, run_main
 
 from lepaute.measure.fit.variability.episodes import MAX_HOSTS, Episodes, Parts, episodes_of_parts, slow_messages
 from lepaute.measure.fit.variability.sentinels import Watch

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.options import options_of
+from support.report import options_of
 
 from lepaute import _core
 from lepaute.errors import FitError

@@ -20,11 +20,8 @@ from collections.abc import Sequence
 import numpy
 import pandas
 from matplotlib.figure import Figure
-from support.coverage import coverage_goals
-from support.goals import Goal, at_most, markdown
-from support.options import Options
-from support.report import draw_goal, run_study, signed
-from support.simulations import Case, columns_of, predict_all
+from support.report import Goal, Options, at_most, draw_goal, markdown, run_study, signed
+from support.simulations import Case, columns_of, coverage_goals, predict_all
 
 from lepaute import Hpl, load_platform
 

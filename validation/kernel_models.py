@@ -19,9 +19,7 @@ import zlib
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_most
-from support.options import Options
-from support.report import run_study, say
+from support.report import Goal, Options, at_most, run_study, say
 
 from lepaute.measure.fit.kernels.form import Form
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel

@@ -11,7 +11,7 @@ published population (dahu-nodes.yaml), so they are others than the published on
 full size (eleven minutes on two idle cores; without it, a sixteenth of it is taken apart). --answers: answers that are
 in the folder are taken, the others added. Fixed before they were run (docs/design/decisions/studies.md):
 
-* published effects of 2 % or more have our sign, and none is more than 5 points from ours (what_if/effects.py);
+* published effects of 2 % or more have our sign, and none is more than 5 points from ours (what_if/runs.py);
 * capacity planning (master's thesis, section 5.2): factors within BANDS, wide since the thesis does not say NB and the
   grid; the platform is that of the notebook which it names as its record. Random mapping at 10 Gbit/s: never judged;
 * rates of whole machines: inside our 95 % interval. Theta: the data sheet below, 8 runs, chosen before the first one.
@@ -24,11 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most
-from support.options import ROOT, Options
 from support.real_runs import LEPAUTE
-from support.report import run_study, say
-from what_if.effects import EFFECT_LIMIT_POINTS, RESOLUTION_PERCENT
+from support.report import ROOT, Goal, Options, at_most, run_study, say
+from what_if.runs import EFFECT_LIMIT_POINTS, RESOLUTION_PERCENT
 
 STUDY = "literature"
 FILES = ROOT / "examples" / "literature"

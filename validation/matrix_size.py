@@ -20,11 +20,8 @@ import numpy
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from support.coverage import MIN_INSIDE_PERCENT, coverage_goals
-from support.goals import Goal, at_most
-from support.options import Options, options_of
-from support.report import draw_goal, finish, run_main, signed
-from support.simulations import Case, columns_of, predict_all
+from support.report import Goal, Options, at_most, draw_goal, finish, options_of, run_main, signed
+from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, coverage_goals, predict_all
 
 from lepaute import Hpl, load_platform
 

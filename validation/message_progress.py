@@ -31,9 +31,7 @@ from shutil import which
 
 import numpy as np
 import pandas
-from support.options import options_of
-from support.page import write_whole
-from support.report import finish, run_main, say
+from support.report import finish, options_of, run_main, say, write_whole
 
 from lepaute.kit.builds import built_once, digests
 

@@ -32,9 +32,7 @@ import numpy as np
 import pandas
 import yaml
 from scipy.stats import norm
-from support.goals import Goal, at_most, markdown
-from support.options import Options
-from support.report import run_study, signed
+from support.report import Goal, Options, at_most, markdown, run_study, signed
 
 from lepaute.measure.fit.messages.conditions import condition_effects
 from lepaute.measure.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s

@@ -22,10 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most
-from support.options import ROOT, Options
 from support.real_runs import LEPAUTE, quietly
-from support.report import run_study, say, seconds
+from support.report import ROOT, Goal, Options, at_most, run_study, say, seconds
 
 import lepaute as lp
 from lepaute.simulate.apps.own.loading import loaded

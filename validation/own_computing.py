@@ -26,9 +26,7 @@ from pathlib import Path
 import emulated_program
 import numpy
 import pandas
-from support.goals import Goal, at_most
-from support.options import ROOT, Options
-from support.report import run_study, say
+from support.report import ROOT, Goal, Options, at_most, run_study, say
 
 from lepaute import Platform, load_platform
 from lepaute.kit.command import run_command

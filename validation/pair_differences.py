@@ -24,10 +24,8 @@ import pandas
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from simulated_replicates import SEEDS, TABLE, studies
-from support.goals import Goal, at_least
-from support.options import Options
 from support.replicates import read_replicates
-from support.report import run_study, say
+from support.report import Goal, Options, at_least, run_study, say
 
 from lepaute import Hpl
 from lepaute.simulate.conditions import Transfer

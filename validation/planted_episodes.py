@@ -22,14 +22,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas
-from support.goals import Goal, at_most
-from support.options import Options
-from support.report import run_study, say
+from support.report import Goal, Options, at_most, run_study, say
 from truth import calibration
-from truth.effects import Effects
-from truth.kinds import KINDS as ALL_KINDS
-from truth.kinds import scatter_of
-from truth.law import NB, law_of
+from truth.law import KINDS as ALL_KINDS
+from truth.law import NB, Effects, law_of, scatter_of
 from truth.runs import true_runs_s
 
 from lepaute import fit

@@ -19,11 +19,8 @@ import tempfile
 from pathlib import Path
 
 import pandas
-from support.goals import Goal, markdown
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, preloaded, program
-from support.options import options_of
-from support.report import close, run_main
-from support.tables import stored
+from support.report import Goal, close, markdown, options_of, run_main, stored
 
 STUDY = "planted_skew"
 SHIM = Path(__file__).with_name("late_barrier.c")

@@ -27,10 +27,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 import psutil
-from support.goals import Goal, markdown
 from support.mpi_probe import COLLECTIVES, DESIGN_COLUMNS, LIBRARIES, TITLES, Program, program
-from support.options import options_of
-from support.report import close, run_main
+from support.report import Goal, close, markdown, options_of, run_main
 
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
 CALLS, ROWS, LIMIT_S = 100_000, 1_000_000, 60.0

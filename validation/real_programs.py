@@ -31,10 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas
-from support.goals import Goal, at_most
-from support.options import ROOT, Options
 from support.real_runs import LEPAUTE, kernels_of, quietly, tell
-from support.report import run_study, say
+from support.report import ROOT, Goal, Options, at_most, run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError

@@ -20,9 +20,7 @@ Fixed before any result was looked at:
 
 import numpy as np
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import finish, run_main
+from support.report import Goal, Options, finish, markdown, options_of, run_main
 
 from lepaute.measure.fit.segmentation import SegmentedLine, segment
 

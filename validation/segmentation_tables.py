@@ -23,10 +23,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas
 from segmentation_truth import share
-from support.goals import markdown
-from support.options import Options
 from support.piecewise_models import found, random_model, table_model
-from support.report import run_study
+from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 

@@ -19,10 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas
-from support.goals import markdown
-from support.options import Options
 from support.piecewise_models import Model, found, random_model
-from support.report import run_study
+from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 

@@ -22,8 +22,7 @@ The simulations are the ready studies of `lepaute study ready`. Fixed before any
 from types import ModuleType
 
 import pandas
-from support.options import Options, options_of
-from support.report import finish, run_main
+from support.report import Options, finish, options_of, run_main
 from what_if import removed_nodes, switches, temporal
 from what_if.runs import NODES
 

@@ -14,8 +14,8 @@ from factorial import PLATFORM, hpl_of
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from geometry import grid_hpl
-from support.options import Options, options_of
 from support.replicates import replicates
+from support.report import Options, options_of
 
 from lepaute import Hpl, load_platform
 

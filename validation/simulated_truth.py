@@ -12,7 +12,7 @@ day. Fixed before the first full result:
   on 1 x 1, 1 x 2 or 2 x 1. N = 2000, 3000 or 4000, NB = 128;
 * the calibration: the designs and probes of the package, seven blocks, each on a day of its own; at most four calls of
   each width of the recursion of a panel, so that the archive is a tenth of a real one. No ring;
-* a factor is exp(normal) on all kernels, constant during a process unless said otherwise. Kinds (`truth.kinds`): plain:
+* a factor is exp(normal) on all kernels, constant during a process unless said otherwise. Kinds (`truth.law`): plain:
   calls half-normal 3 %, processes 0.3 %, messages 5 %; process: 2 %; run: each mpirun 3 %; day: 2 % common, 1.5 % of
   each core; core: 3 %, lasting; drift: a sinusoid of 2 %, period 0.5 to 2 calibrations, runs up to ten lengths after;
   outliers: 2 % of the calls take 3 to 10 times as long; uneven: 2 % plus 0.4 us, exponential; unshuffled: sizes in
@@ -32,13 +32,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options, options_of
-from support.report import finish, run_main
+from support.report import Goal, Options, finish, markdown, options_of, run_main
 from truth.calibration import write_calibration
-from truth.effects import Effects
-from truth.kinds import KINDS, kinds_of, scatter_of
-from truth.law import NB, law_of
+from truth.law import KINDS, NB, Effects, kinds_of, law_of, scatter_of
 from truth.runs import true_runs_s
 
 from lepaute import fit

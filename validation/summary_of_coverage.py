@@ -8,10 +8,8 @@ information), median half-width over all cases at most 7 %.
 """
 
 import pandas
-from support.coverage import coverage_goals, half_widths_percent, inside_percent
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import run_study, signed
+from support.report import Goal, Options, markdown, run_study, signed
+from support.simulations import coverage_goals, half_widths_percent, inside_percent
 
 STUDY = "coverage"
 MAX_INSIDE_PERCENT = 99.0

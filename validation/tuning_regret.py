@@ -26,10 +26,8 @@ import pandas
 from factorial import REAL as FACTORIAL
 from geometry import REAL as GEOMETRY
 from simulated_replicates import SEEDS, TABLE, studies
-from support.goals import Goal, markdown
-from support.options import Options
 from support.replicates import read_replicates
-from support.report import run_study, say
+from support.report import Goal, Options, markdown, run_study, say
 
 from lepaute import Hpl
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial

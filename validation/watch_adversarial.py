@@ -31,10 +31,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import binom
 from support.fleets import BEGIN_S, DAY_S, NOISE, date_of, fleet_values, until_today
-from support.goals import Goal
 from support.null_streams import CPUS, KINDS, autoregressive, null_streams
-from support.options import Options
-from support.report import run_study, say
+from support.report import Goal, Options, run_study, say
 from support.watch_answers import answers_of
 
 from lepaute.watch.judging.judge import judge

@@ -19,9 +19,7 @@ Fixed before: the figures, to be met to the digit, come from a count that shares
 from dataclasses import replace
 
 import pandas
-from support.goals import Goal
-from support.options import Options
-from support.report import run_study
+from support.report import Goal, Options, run_study
 from support.watch_data import FACTORS, published_values
 
 from lepaute.watch.changelog import read_changelog

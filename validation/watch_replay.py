@@ -16,7 +16,7 @@ Fixed before the result was seen, except where it says so:
   (added after a trial). Alarms and change points have 56 days (30 at first, changed after two events had been looked
   at); a change point counts if its interval comes within 3 days of the date;
 * an alarm belongs to an outlier, a power drop, or an event of its node at most 7 days away; others are outside, and the
-  first explanation of support/replay_outside.py that fits is given;
+  first explanation of support/replay_tests.py that fits is given;
 * wanted: the repair found on all eight processors of nodes 13 to 16 within three jobs (rate of dgemm, r = 1, left out);
   one proposed platform event with nodes 29 to 32 and no other, after 2020-11-06; alarms outside (r = 1, as logged) at
   most twice what the level promises, or no more than that alone.
@@ -25,22 +25,25 @@ Fixed before the result was seen, except where it says so:
 from dataclasses import replace
 
 import pandas
-from support.goals import Goal, reached
-from support.options import options_of
-from support.replay_events import CLUSTER, belongs_to, known_events, without
-from support.replay_outside import afterwards, explained
-from support.replay_page import picture, text
 from support.replay_tests import (
+    CLUSTER,
     LEVEL,
     LOOK_DAYS,
     LOOKS,
+    afterwards,
+    belongs_to,
+    explained,
     found_by_alarms,
     found_by_change_points,
     found_by_tests,
+    known_events,
     last_common_event_s,
+    picture,
+    text,
     verdicts_of,
+    without,
 )
-from support.report import finish, run_main
+from support.report import Goal, finish, options_of, reached, run_main
 from support.watch_data import published_daily_models, published_values
 
 from lepaute.watch.alarms.procedure import judge_days

@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 import pandas
-from support.evidence import DATA, EVIDENCE, read_goals
-from support.goals import markdown
-from support.page import replace_section
+from support.report import DATA, EVIDENCE, markdown, read_goals, replace_section
 
 HEADER = ("what", "error", "inside 95 %", "half-width", "checked on", "command")
 Row = tuple[str, str, str, str, str, str]

@@ -1,11 +1,10 @@
 // The extension module lepaute._core: values in, values out, no logic.
 
+#include "applications.hpp"  // by CMake: each folder of core/apps, bound by bind_<name>() of its binding.cpp
+
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
-
-// Applications, each bound by bind_<name>() in core/apps/<name>/binding.cpp.
-#define LEPAUTE_APPLICATIONS(each) each(hpl) each(stencil) each(program)
 
 void bind_topology(nb::module_& m);
 void bind_models(nb::module_& m);

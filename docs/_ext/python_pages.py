@@ -11,6 +11,7 @@ from markdown_text import Pages, escaped, table
 from sphinx.util.inspect import stringify_signature
 
 import lepaute
+from lepaute.simulate.apps import APPLICATIONS
 
 #: Pages of the names of `lepaute` itself: file -> title, and names in their order; its packages have a page each.
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -18,7 +19,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Predictions",
         (
             *("predict", "emulate", "difference", "check", "read_prediction", "simulate_one"),
-            *("Hpl", "Stencil", "TraceReplay", "Program", "Application", "Grid", "Cost"),
+            *(*(entry.class_name for entry in APPLICATIONS.values()), "Program", "Application", "Grid", "Cost"),
             *("Prediction", "Difference", "Spread"),
             *("Layers", "Mapping", "Options", "TraceRequest"),
         ),
@@ -77,22 +78,20 @@ def _index() -> Iterator[str]:
 def _list_of(home: str, names: tuple[str, ...]) -> Iterator[str]:
     rows = []
     for name in names:
-        _, value = found(home, name)
-        rows.append((f"{{py:obj}}`{name} <{home}.{name}>`", escaped(summary(inspect.getdoc(value) or ""))))
+        told = escaped(summary(inspect.getdoc(found(home, name)) or ""))
+        rows.append((f"{{py:obj}}`{name} <{home}.{name}>`", told))
     yield from table(("name", "what it does, or is"), rows)
 
 
-def found(home: str, name: str) -> tuple[str, Any]:
-    """The full public name, and the object."""
-    module = lepaute if home == "lepaute" else getattr(lepaute, home.partition(".")[2])
-    return f"{home}.{name}", getattr(module, name)
+def found(home: str, name: str) -> Any:
+    """The object of a public name."""
+    return getattr(lepaute if home == "lepaute" else getattr(lepaute, home.partition(".")[2]), name)
 
 
 def _page(title: str, home: str, names: tuple[str, ...], text: list[str] | None = None) -> str:
     lines = [f"# {title}", "", *(text or [])]
     for name in names:
-        full, value = found(home, name)
-        lines += [f"## {escaped(name)}", "", *_described(full, value)]
+        lines += [f"## {escaped(name)}", "", *_described(f"{home}.{name}", found(home, name))]
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from markdown_text import Pages, table
 
 from lepaute.cli import entry
+from lepaute.simulate.apps import APPLICATIONS
 
 #: A check that was asked for did not pass, or the user's own program failed.
 FAILED = 1
@@ -29,7 +30,7 @@ _WATCH = (
 )
 #: Words of a command -> when it ends with a status that says more than done and bad input.
 OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
-    **dict.fromkeys(("verify command stencil", "verify command trace"), _TOLERANCE),
+    **{f"verify command {name}": _TOLERANCE for name in APPLICATIONS if name != "hpl"},
     "verify hpl": (*_TOLERANCE, (FAILED, "with `--results`, a residual check of HPL failed")),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
     "predict hpl": (

@@ -22,7 +22,7 @@ first used: `import lepaute` stays light.
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import public_names
-from lepaute.version import __version__
+from lepaute.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from lepaute import study as study
@@ -42,15 +42,12 @@ if TYPE_CHECKING:
     from lepaute.simulate import Cost as Cost
     from lepaute.simulate import Difference as Difference
     from lepaute.simulate import Grid as Grid
-    from lepaute.simulate import Hpl as Hpl
     from lepaute.simulate import Layers as Layers
     from lepaute.simulate import Mapping as Mapping
     from lepaute.simulate import Options as Options
     from lepaute.simulate import Prediction as Prediction
     from lepaute.simulate import Program as Program
     from lepaute.simulate import Spread as Spread
-    from lepaute.simulate import Stencil as Stencil
-    from lepaute.simulate import TraceReplay as TraceReplay
     from lepaute.simulate import TraceRequest as TraceRequest
     from lepaute.simulate import check as check
     from lepaute.simulate import difference as difference
@@ -58,6 +55,7 @@ if TYPE_CHECKING:
     from lepaute.simulate import predict as predict
     from lepaute.simulate import read_prediction as read_prediction
     from lepaute.simulate import simulate_one as simulate_one
+    from lepaute.simulate.apps import *  # noqa: F403
     from lepaute.simulate.apps.own import Application as Application
     from lepaute.simulate.machine.population import scaled as scaled
     from lepaute.simulate.platform import Platform as Platform
@@ -67,86 +65,4 @@ if TYPE_CHECKING:
     from lepaute.simulate.trace import read_trace as read_trace
     from lepaute.stats.stopping import Target as Target
 
-_NAMES_IN = {  # the public names, by the module that each is loaded from
-    "errors": ("InputError", "LepauteError", "PredictionWarning"),
-    "measure.archive": ("Archive",),
-    "measure.comparison.measuring": ("measure_libraries",),
-    "measure.comparison.sessions": ("measure_sessions",),
-    "measure.experiment.job": ("Job",),
-    "measure.experiment.life": ("run",),
-    "measure.experiment.rounds": ("Until",),
-    "simulate.platform": ("Platform", "load_platform", "override"),
-    "simulate": (
-        *(
-            "Cost",
-            "Difference",
-            "Grid",
-            "Hpl",
-            "Layers",
-            "Mapping",
-            "Options",
-            "Prediction",
-            "Program",
-            "Spread",
-            "Stencil",
-            "TraceReplay",
-            "TraceRequest",
-        ),
-        *("check", "difference", "emulate", "predict", "read_prediction", "simulate_one"),
-    ),
-    "simulate.apps.own": ("Application",),
-    "simulate.machine.population": ("scaled",),
-    "stats.stopping": ("Target",),
-    "simulate.trace": ("Trace", "read_trace"),
-}
-_HOME_OF = {name: (f"lepaute.{module}", name) for module, names in _NAMES_IN.items() for name in names} | {
-    package.rpartition(".")[2]: (f"lepaute.{package}", "")
-    for package in ("measure.compare", "measure.design", "measure.fit", "study", "watch")
-}
-
-__all__ = [
-    "Application",
-    "Archive",
-    "Cost",
-    "Difference",
-    "Grid",
-    "Hpl",
-    "InputError",
-    "Job",
-    "Layers",
-    "LepauteError",
-    "Mapping",
-    "Options",
-    "Platform",
-    "Prediction",
-    "PredictionWarning",
-    "Program",
-    "Spread",
-    "Stencil",
-    "Target",
-    "Trace",
-    "TraceReplay",
-    "TraceRequest",
-    "Until",
-    "__version__",
-    "check",
-    "compare",
-    "design",
-    "difference",
-    "emulate",
-    "fit",
-    "load_platform",
-    "measure_libraries",
-    "measure_sessions",
-    "override",
-    "predict",
-    "read_prediction",
-    "read_trace",
-    "run",
-    "scaled",
-    "simulate_one",
-    "study",
-    "watch",
-]
-
-__getattr__, __dir__ = public_names(__name__, _HOME_OF)
+__getattr__, __dir__, __all__ = public_names(__name__, "__version__")

@@ -1059,90 +1059,6 @@ def simulate_hpl(parameters: HplParameters, machine: Machine, layers: Layers, co
     One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
     """
 
-class StencilParameters:
-    def __init__(self) -> None: ...
-
-    @property
-    def grid(self) -> list[int]: ...
-
-    @grid.setter
-    def grid(self, arg: Sequence[int], /) -> None: ...
-
-    @property
-    def cells(self) -> list[int]: ...
-
-    @cells.setter
-    def cells(self, arg: Sequence[int], /) -> None: ...
-
-    @property
-    def iterations(self) -> int: ...
-
-    @iterations.setter
-    def iterations(self, arg: int, /) -> None: ...
-
-    @property
-    def periodic(self) -> bool: ...
-
-    @periodic.setter
-    def periodic(self, arg: bool, /) -> None: ...
-
-    @property
-    def halo(self) -> int: ...
-
-    @halo.setter
-    def halo(self, arg: int, /) -> None: ...
-
-    @property
-    def value_bytes(self) -> float: ...
-
-    @value_bytes.setter
-    def value_bytes(self, arg: float, /) -> None: ...
-
-    @property
-    def cell_time_s(self) -> float: ...
-
-    @cell_time_s.setter
-    def cell_time_s(self, arg: float, /) -> None: ...
-
-    @property
-    def cell_bytes(self) -> float: ...
-
-    @cell_bytes.setter
-    def cell_bytes(self, arg: float, /) -> None: ...
-
-    @property
-    def node_memory_Bps(self) -> float | None: ...
-
-    @node_memory_Bps.setter
-    def node_memory_Bps(self, arg: float | None, /) -> None: ...
-
-    @property
-    def noise_relative_sd(self) -> float: ...
-
-    @noise_relative_sd.setter
-    def noise_relative_sd(self, arg: float, /) -> None: ...
-
-    @property
-    def allreduce(self) -> str: ...
-
-    @allreduce.setter
-    def allreduce(self, arg: str, /) -> None: ...
-
-    @property
-    def allreduce_values(self) -> int: ...
-
-    @allreduce_values.setter
-    def allreduce_values(self, arg: int, /) -> None: ...
-
-    @staticmethod
-    def choices() -> dict[str, list[str]]:
-        """The words of each attribute that is one of several."""
-
-def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> RunResult:
-    """
-    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
-    """
-
 class ProgramOp:
     def __init__(self, code: str, algorithm: str, peer: int, tag: int, which: int, m: float, n: float, k: float, line: int) -> None: ...
 
@@ -1255,6 +1171,90 @@ class ProgramParameters:
     def line_of(self, arg: Callable[[int], str], /) -> None: ...
 
 def simulate_program(parameters: ProgramParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> ProgramResult:
+    """
+    One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
+    """
+
+class StencilParameters:
+    def __init__(self) -> None: ...
+
+    @property
+    def grid(self) -> list[int]: ...
+
+    @grid.setter
+    def grid(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def cells(self) -> list[int]: ...
+
+    @cells.setter
+    def cells(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @iterations.setter
+    def iterations(self, arg: int, /) -> None: ...
+
+    @property
+    def periodic(self) -> bool: ...
+
+    @periodic.setter
+    def periodic(self, arg: bool, /) -> None: ...
+
+    @property
+    def halo(self) -> int: ...
+
+    @halo.setter
+    def halo(self, arg: int, /) -> None: ...
+
+    @property
+    def value_bytes(self) -> float: ...
+
+    @value_bytes.setter
+    def value_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def cell_time_s(self) -> float: ...
+
+    @cell_time_s.setter
+    def cell_time_s(self, arg: float, /) -> None: ...
+
+    @property
+    def cell_bytes(self) -> float: ...
+
+    @cell_bytes.setter
+    def cell_bytes(self, arg: float, /) -> None: ...
+
+    @property
+    def node_memory_Bps(self) -> float | None: ...
+
+    @node_memory_Bps.setter
+    def node_memory_Bps(self, arg: float | None, /) -> None: ...
+
+    @property
+    def noise_relative_sd(self) -> float: ...
+
+    @noise_relative_sd.setter
+    def noise_relative_sd(self, arg: float, /) -> None: ...
+
+    @property
+    def allreduce(self) -> str: ...
+
+    @allreduce.setter
+    def allreduce(self, arg: str, /) -> None: ...
+
+    @property
+    def allreduce_values(self) -> int: ...
+
+    @allreduce_values.setter
+    def allreduce_values(self, arg: int, /) -> None: ...
+
+    @staticmethod
+    def choices() -> dict[str, list[str]]:
+        """The words of each attribute that is one of several."""
+
+def simulate_stencil(parameters: StencilParameters, machine: Machine, layers: Layers, core_of_rank: Sequence[int], seed: int, trace_ranks: Sequence[int] | None = None, trace_steps: Sequence[int] | None = None, run_seed: int | None = None, progress: Progress | None = None) -> RunResult:
     """
     One run; traces these ranks (none without) in these steps (all without). run_seed: another run on the machine and day of seed. progress: tells other threads how far it is; RuntimeError once it is cancelled.
     """

@@ -1,10 +1,25 @@
-"""What changes one thing of an emulated program: --mapping, --against, and studies."""
+"""Emulated programs against real ones: traces with every call, right results, and what changes one thing."""
 
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from oracles.emulated import HEAD, build, command, tiny_text
+from oracles.emulation_examples import ARGUMENTS, PROGRAMS, built, run, values
+from oracles.recorded_hpl import MPIRUN, lepaute
+from support_limits import HANG_S, ran
+
+from lepaute.errors import EnvironmentProblem
+from lepaute.kit.mpi_library import find_library
+from lepaute.simulate.smpi.building import compilers
+from lepaute.simulate.smpi.library import find_simgrid
+from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace.breakdown import breakdown_of
+from lepaute.simulate.trace.compare import compare_traces
+from lepaute.simulate.trace.messages import match_messages
 
 pytestmark = pytest.mark.machine
 
@@ -115,3 +130,198 @@ def test_a_study_of_a_program_has_the_times_of_its_emulations(folder: Path, monk
     said = command("study", "whatif", "t.yaml")
     assert said.status == 2
     assert "how long emulations take is not known in advance; give budget.simulations" in said.err
+
+
+PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "emulated_trace_program.c").read_text()
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace]:
+    """A recording and an emulation of the program on four ranks."""
+    try:
+        mpicc = find_library().mpicc
+        find_simgrid()
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+    folder = tmp_path_factory.mktemp("both")
+    (folder / "program.c").write_text(PROGRAM)
+    subprocess.run([mpicc, "-w", "program.c", "-o", "real"], cwd=folder, check=True)
+    path = {"PATH": f"{compilers()}:{os.environ['PATH']}"}
+    subprocess.run(["mpicc", "-w", "program.c", "-o", "emulated"], cwd=folder, check=True, env=os.environ | path)
+    recorded = lepaute("record", "-o", "real.parquet", "--", *MPIRUN, "4", "./real", folder=folder)
+    assert recorded.returncode == 0, recorded.stderr
+    options = ("-p", "dahu", "-np", "4", "--trace", "e.parquet", "--perfetto", "e.json.gz", "--binary", "./emulated")
+    emulated = lepaute("emulate", *options, folder=folder)
+    assert emulated.returncode == 0, emulated.stderr
+    assert (folder / "e.json.gz").read_bytes().startswith(b"\x1f\x8b")
+    return read_trace(folder / "real.parquet"), read_trace(folder / "e.parquet")
+
+
+def test_no_difference_remains(traces: tuple[Trace, Trace]) -> None:
+    found = compare_traces(*traces)
+    assert found.first == ()
+    assert found.first_size == ()
+    assert found.one_side == ()
+    # Of each round and rank at an end of the line one of each MPI_Sendrecv, of every rank a send and a receive.
+    assert found.nobody == (3 * (2 * 2 + 4 * 2), 3 * (2 * 2 + 4 * 2))
+
+
+def test_every_message_has_both_ends_and_their_waits(traces: tuple[Trace, Trace]) -> None:
+    recorded, emulated = (match_messages(trace) for trace in traces)
+    assert len(recorded.send) == len(emulated.send) == 3 * (3 + 4 + 3 + 4 + 4 + 4 + 3)
+    for matches in (recorded, emulated):
+        assert (matches.end >= 0).all()
+        assert (matches.sent < 0).sum() == 3 * 4  # those whose request was freed
+
+
+def test_waiting_at_collective_operations_is_told_of_all_groups(traces: tuple[Trace, Trace]) -> None:
+    for trace in traces:
+        found = breakdown_of(trace)
+        assert found.unknown == ()
+        halves = set(trace.comm[trace.named(["MPI_Allreduce"])].tolist())
+        assert len(halves) == 2
+        assert min(halves) > 0
+        assert set(trace.comm[trace.named(["MPI_Barrier"])].tolist()) == {0}
+
+
+def test_nodes_have_the_numbers_of_the_platform(traces: tuple[Trace, Trace]) -> None:
+    _, emulated = traces
+    assert emulated.metadata["nodes"] == [0] * 4
+    assert emulated.metadata["first_node"] == 1
+
+
+#: What each prints of its own mistakes; rounding stays far below.
+ERRORS = {
+    "halo": ("error",),
+    "cg": ("error",),
+    "fft": ("error of a coefficient", "error after the inverse"),
+    "summa_fortran": ("error",),
+}
+KINDS = ("real", "smpi")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("example", PROGRAMS)
+def test_an_example_gets_right_what_it_computes_on_two_ranks(example: str, kind: str, tmp_path: Path) -> None:
+    done = run(built(example, kind, tmp_path), kind, 2, ARGUMENTS[example])
+    assert done.returncode == 0, done.stderr
+    found = values(done.stdout)
+    assert found["time"] >= 0.0
+    for name in ERRORS[example]:
+        assert found[name] < 1e-12
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_the_checksum_of_the_halo_exchange_does_not_depend_on_the_ranks_or_the_mpi(ranks: int, tmp_path: Path) -> None:
+    two = values(run(built("halo", "real", tmp_path), "real", 2, ARGUMENTS["halo"]).stdout)
+    other = values(run(built("halo", "smpi", tmp_path), "smpi", ranks, ARGUMENTS["halo"]).stdout)
+    # The order of a sum differs; 300 x 300 numbers of rounding 1e-16.
+    assert other["checksum"] == pytest.approx(two["checksum"], rel=1e-11)
+    assert other["last change"] == pytest.approx(two["last change"], rel=1e-6)
+
+
+def test_a_grid_on_which_nothing_divides_evenly_gives_the_right_product(tmp_path: Path) -> None:
+    # 97 over 4 in panels of 20: a panel ends where the block of its owner ends.
+    done = run(built("summa_fortran", "smpi", tmp_path), "smpi", 4, ("97", "20", "1", "4"))
+    assert values(done.stdout)["error"] == 0.0
+
+
+RANKS = 4
+LATENCY_S, BYTES_PER_S = 10e-6, 1e9
+LARGE = 100_000  # numbers of 8 bytes: more than SMPI sends without waiting for the receiver
+
+TRACED_PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "smpi_trace_program.c").read_text()
+
+
+def platform() -> str:
+    hosts = "".join(f'<host id="h{rank}" speed="1Gf"/>' for rank in range(RANKS))
+    links = routes = ""
+    for one in range(RANKS):
+        for other in range(one + 1, RANKS):
+            links += f'<link id="l{one}{other}" bandwidth="1GBps" latency="10us"/>'
+            routes += f'<route src="h{one}" dst="h{other}"><link_ctn id="l{one}{other}"/></route>'
+    return (
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        f'<zone id="z" routing="Full">{hosts}{links}{routes}</zone></platform>'
+    )
+
+
+PLAIN = (
+    "smpi/lat-factor:0:1", "smpi/bw-factor:0:1", "network/crosstraffic:no", "network/TCP-gamma:0", "network/weight-S:0",
+    "smpi/simulate-computation:no",
+)  # fmt: skip
+TRACED = ("computing:yes", "sleeping:yes", "display-sizes:yes")
+
+
+@pytest.fixture(scope="module")
+def traced_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for tool in ("smpicc", "smpirun"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"SimGrid is not installed: there is no {tool}")
+    made = tmp_path_factory.mktemp("smpi")
+    (made / "program.c").write_text(TRACED_PROGRAM)
+    (made / "platform.xml").write_text(platform())
+    (made / "hosts").write_text("".join(f"h{rank}\n" for rank in range(RANKS)))
+    subprocess.run(["smpicc", "-O1", "-o", "emulated", "program.c"], cwd=made, check=True, timeout=HANG_S)
+    return made
+
+
+@pytest.fixture(scope="module")
+def emulated_program(traced_folder: Path) -> Trace:
+    settings = [*PLAIN, "tracing/precision:12", *(f"tracing/smpi/{one}" for one in TRACED)]
+    done = ran(
+        [
+            *("smpirun", "-np", str(RANKS), "-platform", "platform.xml", "-hostfile", "hosts"),
+            *("-trace", "-trace-file", "smpi.trace", *(f"--cfg={setting}" for setting in settings), "./emulated"),
+        ],
+        cwd=traced_folder,
+    )
+    assert done.returncode == 0, done.stderr
+    converted = lepaute("trace", "convert", "smpi.trace", "-o", "smpi.parquet", folder=traced_folder)
+    assert converted.returncode == 0, converted.stderr
+    return read_trace(traced_folder / "smpi.parquet")
+
+
+def test_sleeping_and_messages_take_the_time_of_the_platform(emulated_program: Trace) -> None:
+    slept = [
+        emulated_program.where((emulated_program.rank == rank) & emulated_program.named(("computing",)))
+        for rank in range(RANKS)
+    ]
+    assert [one.duration_s.sum() for one in slept] == pytest.approx([5e-3, 2e-3, 3e-3, 4e-3], abs=1e-9)
+    (send,) = (emulated_program.where((emulated_program.rank == 0) & emulated_program.named(("MPI_Send",))),)
+    begun_s, moving_s = 5e-3, LATENCY_S + 8 * LARGE / BYTES_PER_S
+    assert send.start_s.tolist() == pytest.approx([begun_s], abs=1e-6)
+    assert send.duration_s.tolist() == pytest.approx([moving_s], rel=1e-3)
+    receive = emulated_program.where((emulated_program.rank == 1) & emulated_program.named(("MPI_Recv",)))
+    assert receive.start_s[0] == pytest.approx(2e-3, abs=1e-6)
+    assert receive.end_s[0] == pytest.approx(begun_s + moving_s, rel=1e-3)
+    assert receive.size_bytes.tolist() == [8 * LARGE, 24]
+    assert receive.peer.tolist() == [0, 0]
+    assert receive.tag.tolist() == [7, 9]
+
+
+def test_every_message_has_both_ends(emulated_program: Trace) -> None:
+    matches = match_messages(emulated_program)
+    assert len(matches.send) == 2 + 3 * 3 * RANKS
+    assert (emulated_program.size_bytes[matches.receive] >= emulated_program.size_bytes[matches.send]).all()
+    sendrecv = emulated_program.where(
+        (emulated_program.rank == 2) & emulated_program.named(("MPI_Sendrecv", "MPI_Sendrecv_arrival"))
+    )
+    assert sendrecv.peer.tolist() == [3, 1] * 3
+    assert sendrecv.size_bytes.tolist() == [416, 408] * 3
+    assert emulated_program.metadata["warnings"] == []
+
+
+def test_a_recording_of_the_same_program_has_the_same_calls_and_sizes(
+    emulated_program: Trace, traced_folder: Path
+) -> None:
+    mpicc = shutil.which("mpicc")
+    if mpicc is None or shutil.which("mpirun") is None:
+        pytest.skip("no MPI library for a real run")
+    subprocess.run([mpicc, "-O1", "-o", "real", "program.c"], cwd=traced_folder, check=True, timeout=HANG_S)
+    done = lepaute("record", "-o", "real.parquet", "--", *MPIRUN, str(RANKS), "./real", folder=traced_folder)
+    assert done.returncode == 0, done.stderr
+    found = compare_traces(read_trace(traced_folder / "real.parquet"), emulated_program)
+    assert found.one_side == ()
+    assert found.same_sizes, (found.first, found.first_size)
+    assert sum(one.left_calls for one in found.classes) == sum(one.right_calls for one in found.classes) > 100

@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM end every long command with a line and exit status 130, and leave no process behind."""
+"""Long commands end at Ctrl-C and SIGTERM, and what a machine lacks is named in one line."""
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from long_tests import long_but
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
 
 EXPERIMENT = Path(__file__).parents[2] / "examples" / "experiments" / "memory_copy.py"
 HPL = ("-p", "dahu", "--n", "20k")
@@ -71,3 +72,45 @@ def os_session(pid: int) -> int:
 
 def alive(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+COMPILER_WITHOUT_BLAS = """#!/bin/sh
+for word in "$@"; do
+[ "$word" = -lopenblas ] && { echo "ld: cannot find -lopenblas" >&2; exit 1; }
+done
+exec %s "$@"
+"""
+
+
+def assert_named_with_its_package(folder: Path, name: str, **environment: str) -> None:
+    verify = ["verify", "hpl", "-p", "dahu", "--n", "100", "--grid", "1x1", "--output", str(folder / "out")]
+    result = ran(
+        [sys.executable, "-m", "lepaute.cli.main", *verify],
+        env={**os.environ, "LEPAUTE_HOME": str(folder / "home"), **environment},
+    )
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    (line,) = result.stderr.splitlines()
+    assert name in line
+    assert "apt-get install" in line
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"),
+    [(("mpirun", "ar", "gcc"), "mpicc"), (("mpicc", "ar", "gcc"), "mpirun"), (("mpicc", "mpirun", "ar"), "compiler")],
+)
+def test_a_missing_tool_is_named_with_the_command_that_installs_it(there, missing, tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in there:
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    assert_named_with_its_package(tmp_path, missing, PATH=str(tools))
+
+
+def test_a_missing_blas_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    # A compiler that does not find -lopenblas, as on a machine without it: everything else is the real one.
+    compiler = tmp_path / "bin" / "gcc"
+    compiler.parent.mkdir()
+    compiler.write_text(COMPILER_WITHOUT_BLAS % shutil.which("gcc"))
+    compiler.chmod(0o755)
+    path = f"{compiler.parent}:{os.environ['PATH']}"
+    assert_named_with_its_package(tmp_path, "libopenblas", PATH=path, OMPI_CC=str(compiler))

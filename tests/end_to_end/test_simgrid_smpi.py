@@ -11,7 +11,7 @@ from support_limits import HANG_S, ran
 from lepaute.simulate.machine.core import core_topology, wiring
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.io import parse_platform
-from lepaute.simulate.platform.schema import Segment
+from lepaute.simulate.platform.network_model import Segment
 from lepaute.simulate.platform.simgrid import export_xml, host_name
 
 pytestmark = [

@@ -1,10 +1,16 @@
-"""Designs of version 0.1: a library that changes its draws, or a change of ours, must not change what a seed gives."""
+"""Designs of version 0.1, strata of fixed archives, and the published what-if studies: what seeds give."""
 
 import hashlib
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from support_factors import SIZES, calibration, experiment, samples
+from support_fit import message_rows
 
+from lepaute.measure.archive import Archive
 from lepaute.measure.design import (
     Design,
     blocks,
@@ -23,6 +29,13 @@ from lepaute.measure.design import (
     sample,
     uniform,
 )
+from lepaute.simulate.platform import load_platform
+from lepaute.study.configuration import Configurations
+from lepaute.study.evaluation import Point, trials_of
+from lepaute.study.ready import Subject, slowest_nodes, temporal_variability, top_switches
+from lepaute.study.schema import Study
+from lepaute.study.session import Session
+from lepaute.watch.factors import factors_of
 
 FACTORS = {
     "size_bytes": log_uniform(1, 1 << 30),
@@ -62,3 +75,68 @@ def digest(design: Design) -> str:
 )
 def test_a_seed_gives_the_table_that_it_always_gave(made: Callable[[], Design], expected: str) -> None:
     assert digest(made()) == expected
+
+
+DESIGN = "#@columns=kind:text,m:int,n:int,k:int\ndesign_row,kind,m,n,k\n" + "".join(
+    f"{row},dgemm,{m},{n},{k}\n" for row, (m, n, k) in enumerate(SIZES)
+)
+PINNED = {
+    "dgemm_rate_flops": "8986c1c6b13103bb",
+    "loopback_latency_s": "9ee7dd80a9f79b55",
+    "cpu_power_W": "f2af9e998e62bf56",
+}
+
+
+def test_strata_of_fixed_archives_stay_as_they_are(tmp_path: Path) -> None:
+    messages = message_rows().assign(operation="pingpong", host="n1", peer="n1", distance="same-l3")
+    messages["size_bytes"] = [1 << number % 24 for number in range(len(messages))]
+    one = calibration(tmp_path / "a.zip", tables={"p2p": messages}, variables={"OMP_PROC_BIND": "true"})
+    monitoring = {"n1": samples(power_package0_watt=100.0)}
+    other = experiment(tmp_path / "b.zip", design=DESIGN, monitoring=monitoring, parameters={"repetitions": 3})
+    found = {}
+    for path in (one, other):
+        table = factors_of(Archive.open(path), "c")
+        found |= dict(table[["factor", "stratum"]].drop_duplicates("factor").itertuples(index=False, name=None))
+    assert {factor: found[factor] for factor in PINNED} == PINNED
+
+
+PLATFORM = str(Path(__file__).parents[1] / "data" / "study" / "synthetic-2.yaml")
+GOLDEN: dict[str, list[dict[str, Any]]] = json.loads((Path(__file__).parent / "what_if.json").read_text())
+HPL = {"n": 20_000, "nb": 512, "depth": 1, "bcast": "2ring", "swap": "binary-exchange", "threads_per_rank": 32}
+SWITCHES = {"cluster": "one switch", "2;32,8;1,1;1,8": "1 top switch"} | {
+    f"2;32,8;1,{top};1,8": f"{top} top switches" for top in (2, 3, 4)
+}
+
+
+def subject(**fields: str) -> Subject:
+    return Subject(PLATFORM, load_platform(PLATFORM), HPL | fields, runs=1, seed=2)
+
+
+def times_s(study: Study, points: list[Point]) -> list[float]:
+    with Session(Configurations(study)) as session:
+        return [outcome["time_s"] for outcome in session(trials_of(points, study.runs, study.seed))]
+
+
+CASES: dict[str, tuple[Study, list[Point]]] = {
+    "temporal": (
+        temporal_variability(subject(grid="8x32")),
+        [Point({"variation": row["variation_coefficient"]}) for row in GOLDEN["temporal"]],
+    ),
+    "nodes": (
+        slowest_nodes(subject()),
+        [
+            Point({"left_out": row["nb_removed_nodes"], "grid": f"{row['proc_p']}x{row['proc_q']}"})
+            for row in GOLDEN["nodes"]
+        ],
+    ),
+    "switches": (
+        top_switches(subject(grid="16x16"), "2;32,8;1,4;1,8", "first"),
+        [Point({"scenario": SWITCHES[row["topo"]]}) for row in GOLDEN["switches"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_ready_study_gives_the_bits_of_the_script(name: str) -> None:
+    study, points = CASES[name]
+    assert times_s(study, points) == [row["time_s"] for row in GOLDEN[name]]

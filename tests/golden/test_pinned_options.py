@@ -1,11 +1,18 @@
-"""Every option of a prediction, pinned: results change where that is meant, and never unnoticed."""
+"""Predictions of every option and of a hypothetical cluster, pinned to the last bit: never changed unnoticed."""
 
 import json
+import os
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 from golden.pinned_predictions import CASES, FILE, NOT_PINNED, predicted
+
+from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.machine.synthesis import synthesize
+from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.platform.population import population_of
 
 REMEDY = "if that is meant: PYTHONPATH=src:tests .venv/bin/python tests/golden/pinned_predictions.py"
 
@@ -26,3 +33,54 @@ def test_a_prediction_is_what_it_was_to_the_last_bit_and_key(name: str) -> None:
 def test_all_cases_are_pinned_and_at_least_sixty() -> None:
     assert set(CASES) == set(pinned()), REMEDY
     assert len(CASES) >= 60
+
+
+HPL = Hpl(n=6000, nb=128, p=4, q=8, depth=1, bcast="2ring")
+MESSAGES = 52660
+TIMES_S = (0.3237496411071868, 0.37063443577887994, 0.33604735002038094, 0.3313587908729094)
+#: Of before there were layers for what is extrapolated (here the narrow calls of the panel) and for overheads.
+NOT_EXTRAPOLATED_S = (0.32224681079735906, 0.361322260508266, 0.3340282755727951, 0.32194026790788316)
+
+
+@pytest.fixture(params=["one core", "all cores"])
+def cores(request: pytest.FixtureRequest) -> Iterator[None]:
+    allowed = os.sched_getaffinity(0)
+    if request.param == "one core":
+        os.sched_setaffinity(0, {min(allowed)})
+    yield
+    os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.usefixtures("cores")
+def test_a_prediction_of_dahu_is_what_it_was_to_the_last_bit() -> None:
+    prediction = predict(HPL, load_platform("dahu-2020-01"), runs=4)
+    assert prediction.simulation.messages == MESSAGES
+    assert tuple(run.time_s for run in prediction.run_list) == TIMES_S
+
+
+def test_a_prediction_without_the_later_layers_is_what_it_was_before_there_were_any() -> None:
+    prediction = predict(
+        HPL, load_platform("dahu-2020-01"), runs=4, layers=Layers(extrapolation=False, overheads=False)
+    )
+    assert tuple(run.time_s for run in prediction.run_list) == NOT_EXTRAPOLATED_S
+
+
+CLUSTER_HPL = Hpl(n=6000, nb=128, p=4, q=16)
+FIRST = (6.628560122069975e-11, 2.346583167550724e-06, 1.9560801454464317e-12)
+LAST = (9.383572976563847e-11, 2.7047015165606737e-06, 1.093696349916261e-11)
+CLUSTER_TIMES_S = (0.19916226742116352, 0.2046314966568305, 0.192405430708864)
+DRAWN_TIMES_S = (0.19843383179435162, 0.20534757826450625, 0.1921659776693398)
+
+
+def test_a_synthetic_cluster_and_its_runs_are_what_they_were() -> None:
+    dahu = load_platform("dahu-2019-04")
+    cluster = synthesize(dahu, population_of(dahu), nodes=20, spatial=2.0, temporal=0.5, seed=3)
+    table = cluster.kernels[0].pieces[0].per_cpu
+    assert table.rows[0][2:] == FIRST
+    assert table.rows[-1][2:] == LAST
+    assert tuple(run.time_s for run in predict(CLUSTER_HPL, cluster, runs=3).run_list) == CLUSTER_TIMES_S
+
+
+def test_runs_that_draw_nodes_and_days_are_what_they_were() -> None:
+    dahu = override(load_platform("dahu-2019-04"), {"population.draw": "nodes-and-days"})
+    assert tuple(run.time_s for run in predict(CLUSTER_HPL, dahu, runs=3).run_list) == DRAWN_TIMES_S

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from lepaute.cli import COMMANDS
 from lepaute.cli.commands import built
+from lepaute.simulate.apps import APPLICATIONS
 
 LONG_DIGITS = "9" * 5000  # int() refuses more than 4300
 WHOLE = ("", "-1", "0", "2147483648", LONG_DIGITS, "1e308", "nan", "²")
@@ -79,15 +80,11 @@ BASES = {
     ),
     "predict hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "predict trace": Base({**_PLATFORM, "--runs": "1"}, {"recording": "{in}/trace.parquet"}),
-    "predict stencil": Base({**_PLATFORM, "--cells": "8x8x8", "--grid": "1x1x1", "--cell-time": "1e-8", "--runs": "1"}),
     "emulate program": Base({**_PLATFORM, "--np": "2"}, {"words": ("{in}/junk",)}),
     "emulate hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--runs": "1"}),
     "emulate compilers": Base(),
     "completion": Base(arguments={"shell": "bash"}),
     "verify hpl": Base({**_PLATFORM, "--n": "64", "--nb": "32", "--grid": "1x1", "--output": "out"}),
-    "verify command stencil": Base(
-        {**_PLATFORM, **_COMMAND, "--cells": "8x8x8", "--cell-time": "1e-9"}, {"words": ("mpirun", "{in}/junk")}
-    ),
     "verify command trace": Base(
         {**_PLATFORM, **_COMMAND}, {"recording": "{in}/trace.parquet", "words": ("mpirun", "{in}/junk")}
     ),
@@ -154,6 +151,16 @@ BASES = {
     "watch cost": Base({**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"}, {"node": "1"}),
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
 }
+
+
+for _name_of, _entry in APPLICATIONS.items():
+    if _entry.example.startswith("--"):  # else its input is a file of {in}
+        _example = dict(zip(*[iter(_entry.example.split())] * 2, strict=True))
+        BASES.setdefault(f"predict {_name_of}", Base({**_PLATFORM, "--runs": "1", **_example}))
+        if _name_of != "hpl":
+            BASES[f"verify command {_name_of}"] = Base(
+                {**_PLATFORM, **_COMMAND, **_example}, {"words": ("mpirun", "{in}/junk")}
+            )
 
 
 @cache
@@ -288,7 +295,7 @@ def write_inputs(folder: Path) -> None:
     from lepaute.cli.main import main
     from lepaute.measure.archive import ArchiveWriter
     from lepaute.simulate.platform import load_platform
-    from lepaute.simulate.platform.io import platform_text
+    from lepaute.simulate.platform.schema import platform_text
 
     data = Path(__file__).parents[1] / "data"
     (folder / "platform.yaml").write_text(platform_text(load_platform("stampede-like")))

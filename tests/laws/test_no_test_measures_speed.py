@@ -32,7 +32,6 @@ ALLOWED = {
     "end_to_end/test_emulate_against.py": "times are simulated",
     "end_to_end/test_emulate_failures.py": "an interrupt at any moment; later is more telling",
     "end_to_end/test_emulate_habits.py": "times are simulated",
-    "end_to_end/test_emulate_probes.py": "times are simulated",
     "end_to_end/test_predict_dat.py": "an interrupt at any moment; later is more telling",
     "end_to_end/test_record.py": "an error below half of the 11 days that the clocks are apart",
     "end_to_end/test_verify_command.py": "what is compared is a prediction",
@@ -41,15 +40,13 @@ ALLOWED = {
     "mutants/pool.py": "ends what waits for HANG_S, and looks every second",
     "promises/test_clock_methods.py": "times are simulated",
     "support_limits.py": "what all others use",
+    "support_store.py": "kills at moments spread over what the work takes",
     "unit/test_emulate_process.py": "its subject is the limit of a program, by a made-up clock",
-    "unit/test_kit_command.py": "its subject is the limit of a program",
+    "unit/test_kit_command.py": "its subject is the limit of a program, and tasks that take a moment",
     "unit/test_nodes.py": "its subject is the limit of a program",
     "unit/test_probes.py": "its subject is the limit of a program",
-    "unit/test_store.py": "kills at moments spread over what the work takes",
     "unit/test_study_dask.py": "kills at moments spread over what the work takes",
-    "unit/test_tasks.py": "tasks that take a moment",
     "unit/test_verify_faults.py": "kills at moments spread over what the work takes",
-    "unit/test_watch.py": "kills at moments spread over what the work takes",
 }
 
 

@@ -13,6 +13,7 @@ from effects.lines import ANSWERS
 from hostile.cases import BASES, Base, commands, write_inputs
 
 from lepaute.cli.main import main
+from lepaute.simulate.apps import APPLICATIONS
 
 pytestmark = pytest.mark.slow
 
@@ -24,21 +25,19 @@ READ = {
 #: They are made, or hold what they know as theirs: results that --resume continues, an older site.
 FOLDERS = {
     "--archives", "archive extract --output", "examples --output", "trace otf2 --output", "verify hpl --output",
-    "verify command stencil --output", "verify command trace --output", "watch site --output",
+    "watch site --output", *(f"verify command {name} --output" for name in APPLICATIONS),
 } | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}  # fmt: skip
 #: They end before they write anything where there are neither compilers nor measurements.
 WITHOUT_RESULT = {
     "calibrate", "clocks", "compare", "emulate hpl", "emulate program", "fit", "record", "run", "trace convert",
-    "verify hpl", "verify command stencil", "verify command trace",
+    "verify hpl", *(f"verify command {name}" for name in APPLICATIONS),
 }  # fmt: skip
 #: What an option needs beside it.
 BESIDE = {
     "segment --plot": {"--table": ""},
     "segment --report": {"--table": ""},
     "emulate program --plot": {"--np": "1,2"},
-    "predict hpl --plot": {"--runs": "2"},
-    "predict trace --plot": {"--runs": "2"},
-    "predict stencil": {"--cell-time": "1e-9", "--runs": "2"},
+    **{f"predict {name} --plot": {"--runs": "2"} for name in APPLICATIONS},
 }
 
 

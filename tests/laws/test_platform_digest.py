@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from lepaute.errors import PlatformError
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.population import on_its_day
-from lepaute.simulate.platform import load_platform
-from lepaute.simulate.platform.io import parse_platform, platform_text
-from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.io import load_platform, parse_platform
+from lepaute.simulate.platform.schema import Platform, platform_text
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
 HPL = Hpl(n=400, nb=64, p=2, q=2)

@@ -7,20 +7,11 @@ from hypothesis import strategies as st
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.platform import load_platform, override, shipped_names
 from lepaute.simulate.platform.io import ALIASES
-from lepaute.simulate.platform.schema import (
-    Costs,
-    Loopback,
-    Network,
-    NodeLink,
-    Nodes,
-    Platform,
-    Remote,
-    Segment,
-    Topology,
-)
+from lepaute.simulate.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
+from lepaute.simulate.platform.schema import Nodes, Platform
 from lepaute.simulate.platform.simgrid import export_xml, import_xml
 from lepaute.simulate.platform.simgrid.machines import numbers
-from lepaute.simulate.platform.topology import CableModel, Limiters
+from lepaute.simulate.platform.topology import CableModel, Limiters, Topology
 
 PROTOCOLS = ("eager", "detached", "rendezvous")
 latencies = st.one_of(st.just(0.0), st.floats(1e-9, 1e-2))

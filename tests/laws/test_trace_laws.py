@@ -1,13 +1,19 @@
-"""What holds for every trace of a simulated run."""
+"""What holds for every trace of a simulated run, and for those of SMPI."""
+
+import random
+from pathlib import Path
 
 import numpy
 import pytest
+from oracles.paje_by_hand import PajeByHand, posted
 
+from lepaute.errors import InputError
 from lepaute.simulate import Hpl, Prediction, predict
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.trace import read_trace, write_trace
 from lepaute.simulate.trace.breakdown import split
 from lepaute.simulate.trace.messages import match_messages
+from lepaute.simulate.trace.smpi import convert
 from lepaute.simulate.trace.table import PHASE
 from lepaute.simulate.tracing import CATEGORIES, MAX_ROWS, TraceRequest
 
@@ -90,3 +96,47 @@ def test_of_a_large_run_the_edges_of_the_grid_and_the_middle_are_traced() -> Non
     assert TraceRequest().narrowed(Hpl(n=2000, p=2, q=2)) == TraceRequest()
     mine = TraceRequest(ranks=tuple(range(1024)), steps=tuple(range(3000)))
     assert mine.narrowed(large) == mine
+
+
+def test_a_file_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    plain, file = posted().text().encode(), tmp_path / "smpi.trace"
+    for length in range(0, len(plain), 7):
+        file.write_bytes(plain[:length])
+        with pytest.raises(InputError, match=r"^[^\n]*$"):
+            convert(file)
+
+
+def test_messages_of_random_programs_find_their_calls(tmp_path: Path) -> None:
+    """Blocking sends and receives in random order: each receive must get the peer, tag and size of its own send."""
+    draw = random.Random(4)
+    for _ in range(30):
+        ranks = draw.randrange(2, 6)
+        made = PajeByHand(ranks, "PMPI_Send", "PMPI_Recv")
+        expected: list[list[tuple[int, int, float]]] = [[] for _ in range(ranks)]
+        sent: list[tuple[int, int, int, int]] = []
+        at_s = 0.0
+        for _ in range(60):
+            at_s += 0.01
+            if sent and draw.random() < 0.5:
+                # Messages of the same pair and tag do not overtake each other.
+                one = draw.choice(sent)
+                one = next(other for other in sent if other[:3] == one[:3])
+                sent.remove(one)
+                source, target, tag, size = one
+                made.push(at_s, target, "PMPI_Recv", "9999")
+                made.end(at_s, target, f"{source + 1}_{target + 1}_{tag}")
+                made.pop(at_s, target)
+                expected[target].append((source, tag, float(size)))
+            else:
+                source, target, tag = draw.randrange(ranks), draw.randrange(ranks), draw.randrange(3)
+                size = draw.randrange(1000)
+                made.push(at_s, source, "PMPI_Send", "1")
+                made.start(at_s, source, f"{source + 1}_{target + 1}_{tag}", size)
+                made.pop(at_s, source)
+                sent.append((source, target, tag, size))
+        (tmp_path / "t").write_text(made.text())
+        trace = convert(tmp_path / "t")
+        for rank in range(ranks):
+            own = trace.named(("MPI_Recv",)) & (trace.rank == rank)
+            found = zip(trace.peer[own].tolist(), trace.tag[own].tolist(), trace.size_bytes[own].tolist(), strict=True)
+            assert list(found) == expected[rank]

@@ -1,4 +1,4 @@
-"""One statement of trust: predict, sweep, --against, study whatif and study tune agree on what they say of a run."""
+"""Commands that state one fact state the same figure, in as many digits, and one trust."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 import yaml
+from effects.lines import all_lines
+from hostile.cases import BASES, Case, _words, commands
+from long_tests import long_but
 
+from lepaute.cli.main import main
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
@@ -134,3 +138,143 @@ def test_sensitivity_and_capacity_have_the_caveats_of_the_runs_that_they_rest_on
         assert any(each.startswith("not comparable") for each in answer["caveats"]) == any(
             not one["comparable"] for one in (alone if content is effects else alone[:1])
         ), question
+
+
+EXPERIMENT = """\
+import lepaute as lp
+
+
+class Nothing(lp.Job):
+    monitor_period_s = 0.0
+    reference_period_s = 0.0
+
+    def design(self):
+        return lp.design.full_factorial({"x": [1, 2, 3]}, seed=self.seed)
+
+    def run(self):
+        for row in self.rows():
+            self.record(y=1.0)
+"""
+
+
+def first_line(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    capsys.readouterr()
+    assert main(list(argv)) == 0
+    return capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_design_that_is_written_and_one_that_is_shown_have_one_sentence(tmp_path, monkeypatch, capsys, json_of):
+    monkeypatch.chdir(tmp_path)
+    factors = ("-f", "a=1,2,3", "-f", "b=x,y", "--replications", "4")
+    for more in ((), ("--blocks", "5")):
+        written = first_line(capsys, "design", "factorial", *factors, *more, "-o", "d.csv", "--force")
+        assert written == first_line(capsys, "design", "show", "d.csv")
+        rows, treatments, times = map(int, re.findall(r"[0-9]+", written)[:3])
+        told = json_of("design", "show", "d.csv", "--json")
+        assert (rows, treatments, [times, times]) == (told["rows"], told["treatments"], told["replications"])
+
+
+def test_a_platform_that_is_written_is_the_one_that_is_shown_and_checked(tmp_path, monkeypatch, capsys, output_of):
+    monkeypatch.chdir(tmp_path)
+    sheet = "--nodes 4 --cores 2x8 --dgemm 30G --link 100Gb --latency 1.5us -o p.yaml".split()
+    made = first_line(capsys, "platform", "new", *sheet)
+    checked = first_line(capsys, "platform", "check", "p.yaml")
+    drawn = first_line(capsys, "platform", "synthesize", "--nodes", "3", "--like", "dahu", "-o", "s.yaml")
+    for file, said in (("p.yaml", made), ("p.yaml", checked), ("s.yaml", drawn)):
+        assert said.endswith(f"platform {first_line(capsys, 'platform', 'show', file)}"), said
+    # the latency that was given is the time of a short message
+    assert "between 1.50 µs for a short message, " in output_of("platform", "show", "p.yaml")
+
+
+@pytest.mark.slow
+@pytest.mark.nodes
+def test_a_run_its_archive_and_its_verification_count_the_same(tmp_path, monkeypatch, capsys, json_of):
+    monkeypatch.chdir(tmp_path)
+    Path("nothing.py").write_text(EXPERIMENT)
+    ended = first_line(capsys, "run", "nothing.py", "-o", "x.zip", "-q")
+    assert ended == "x.zip: complete, 3 of 3 rows measured"
+    shown = first_line(capsys, "archive", "show", "x.zip")
+    assert shown.startswith("COMPLETE: experiment Nothing, 3 of 3 rows measured on 1 node, ")
+    told = json_of("archive", "show", "x.zip", "--json")
+    verified = first_line(capsys, "archive", "verify", "x.zip")
+    assert verified == f"x.zip: intact, {len(told['members'])} members, id {told['id'][:12]}"
+    extracted = first_line(capsys, "archive", "extract", "x.zip", "-o", "files")
+    assert extracted.startswith(f"files: {len(told['members']) + 1} files of x.zip, ")  # and the manifest
+
+
+_NUMBER = r"[+-]?(?:\d[\d,]*)(?:\.\d+)?(?:e[+-]\d+)?"
+#: A value and its interval: 54.9 s (95 %: 53.0 to 57.0 s)
+_INTERVAL = re.compile(
+    rf"({_NUMBER})(?: (?!to\b)[^\s(]+)? \((?:95 %: )?({_NUMBER})(?! %:)(?: [^\s)]+)?(?: \w+)? to ({_NUMBER})"
+)
+_FIGURE = re.compile(rf"(?<![\w.=/:-]){_NUMBER}(?![\w/:=-]|\.\w)")
+_TIME = re.compile(rf"{_NUMBER} (ns|µs|ms|s|min|h)")
+#: Command lines that print coefficients, whose powers of ten are the field's, and others that copy what was measured.
+_EXPONENTS = ("platform", "fit", "archive", "segment --objective")
+#: At each change; the others in long tests.
+QUICK = ("segment", "trace breakdown", "trace compare", "watch test", "platform show")
+
+
+def decimals(number: str) -> tuple[int, str]:
+    mantissa, _, power = number.partition("e")
+    return len(mantissa.partition(".")[2]), power
+
+
+def faults(text: str, *, exponents: bool = False) -> list[str]:
+    """What is wrong with the figures of an answer; lines in HPL's own form are its programs'."""
+    found = []
+    text = "\n".join(line for line in text.splitlines() if not re.match("W[RC][0-9]{2}", line))
+    for match in _INTERVAL.finditer(text):
+        level = match[1].isdigit() and match[0].startswith(f"{match[1]} (")  # cpu 0, size 64: of which it is
+        if not level and len({decimals(number) for number in match.groups()}) > 1:
+            found.append(f"value and interval differ in their digits: {match[0]}")
+        if not match[1].strip("0.+-") and not match[2].strip("0.+-") and match[3].strip("0.+-"):
+            found.append(f"no answer, but a figure: {match[0]}")
+    for figure in _FIGURE.findall(text):
+        digits = re.sub(r"[^0-9]", "", figure.partition("e")[0]).lstrip("0")
+        if "." in figure and len(digits) > 6:
+            found.append(f"more than six digits: {figure}")
+        if "e" in figure and not exponents:
+            found.append(f"an exponent: {figure}")
+    rows = [re.split(r" {2,}", line.strip()) for line in text.splitlines()]
+    for above, below in zip(rows, rows[1:], strict=False):
+        if len(above) == len(below) > 1:
+            for one, other in zip(above, below, strict=True):
+                units = [unit[1] if (unit := _TIME.fullmatch(cell)) else "" for cell in (one, other)]
+                if all(units) and units[0] != units[1]:
+                    found.append(f"two units in a column: {one}, {other}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("0.123 s (95 %: 0.1 to 0.2 s)", "value and interval differ"),
+        ("0.0 ms (95 %: 0.0 to 3.2 ms)", "no answer"),
+        ("it takes 0.00000000000000332123 s or 1.234567 s", "more than six digits"),
+        ("3.32e-15 ns", "an exponent"),
+        ("bcast  12 µs  a\ngather  1.20 ms  b", "two units"),
+        ("54.9 s (95 %: 53.0 to 57.0 s), 1.50 of 2026-11-29 10:12:13.123456\n1.2 ms  3\n1.3 ms  4", ""),
+    ],
+)
+def test_faults_are_seen(text: str, fault: str) -> None:
+    seen = faults(text)
+    assert any(each.startswith(fault) for each in seen) if fault else not seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", long_but(sorted(BASES), *(name for name in sorted(BASES) if name.startswith(QUICK)))
+)
+def test_each_figure_has_the_digits_that_are_known(command, server):
+    details = any("--details" in parameter.opts for parameter in commands()[command].params)
+    more = [{}, {"--details": ""}] if details else [{}]
+    cases = [line.case(server.inputs, *added) for line in all_lines() for added in more
+             if line.command == command and not line.on_machine]  # fmt: skip
+    cases += [Case(command, "", "", _words(command, BASES[command], server.inputs, added)) for added in more]
+    found = []
+    for case, answer in zip(cases, server.run(cases, "/nowhere"), strict=True):
+        words = " ".join(case.words)
+        printed = f"{answer['stdout']}\n{answer['stderr']}"
+        found += [f"{words}: {fault}" for fault in faults(printed, exponents=words.startswith(_EXPONENTS))]
+    assert not found, "\n".join(dict.fromkeys(found))

@@ -28,8 +28,8 @@ from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
 from lepaute.simulate.machine.core import core_topology
 from lepaute.simulate.machine.mapping import read_hostfile, read_rankfile
-from lepaute.simulate.platform import load_platform, override
-from lepaute.simulate.platform.io import SHIPPED_FOLDER, parse_platform, platform_text
+from lepaute.simulate.platform.io import SHIPPED_FOLDER, load_platform, override, parse_platform
+from lepaute.simulate.platform.schema import platform_text
 from lepaute.simulate.platform.simgrid import export_xml, import_xml
 from lepaute.simulate.platform.simgrid.machines import LARGEST_TEXT_BYTES
 from lepaute.simulate.platform.summary import summary

@@ -1,16 +1,17 @@
-"""False alarms, intervals, power and forecasts of comparisons of MPI libraries, counted on made-up ones."""
+"""False alarms, intervals, power and forecasts of comparisons, also against baselines of several days."""
 
 import numpy as np
 import pandas
 import pytest
 from long_tests import long_but
 from scipy.stats import binom
-from support_comparisons import World
+from support_comparisons import World, build_and_days
 
+from lepaute.measure.compare.baseline import day_verdicts
 from lepaute.measure.compare.flags import flagged, flags, two_groups
 from lepaute.measure.compare.summaries import mpirun_summaries
 from lepaute.measure.compare.verdicts import SIGNIFICANT, verdicts
-from lepaute.measure.compare.wording import sentence
+from lepaute.measure.compare.wording import gate, sentence
 from lepaute.stats.aligned_ranks import aligned_rank_test
 
 pytestmark = pytest.mark.slow
@@ -186,3 +187,27 @@ def test_a_forecast_holds_what_it_takes_in_the_share_it_says() -> None:
     assert count >= 15
     assert inside >= 0.6 * count
     assert near >= 0.4 * count
+
+
+@pytest.mark.parametrize("days", long_but([4, 7, 14], 4))
+@pytest.mark.parametrize("tails", long_but([3.0, 30.0], 3.0))
+@pytest.mark.parametrize("rows", long_but([1, 12], 1))
+def test_at_most_one_null_build_of_twenty_is_red(days: int, tails: float, rows: int) -> None:
+    rng = np.random.default_rng((days, rows, int(tails)))
+    world, builds = World(of_block=0.03, of_row=0.02, tails=tails), 300
+    red = sum(
+        gate(day_verdicts(build_and_days(rng, world, days, rows=rows), "new"), "new", 0.001).status() == 1
+        for _ in range(builds)
+    )
+    assert red <= binom.ppf(1 - 1e-6, builds, 0.05)
+
+
+@pytest.mark.parametrize(("days", "least"), long_but([(4, 0.25), (7, 0.8), (14, 0.95)], (7, 0.8)))
+def test_a_build_that_is_a_fifth_slower_is_red_where_days_differ_by_three_per_cent(days: int, least: float) -> None:
+    rng = np.random.default_rng(days)
+    world, builds = World(of_block=0.03), 100
+    red = sum(
+        gate(day_verdicts(build_and_days(rng, world, days, 1.2), "new"), "new", 0.05).status() == 1
+        for _ in range(builds)
+    )
+    assert red >= least * builds

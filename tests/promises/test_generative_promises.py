@@ -1,13 +1,15 @@
-"""Statistical promises of the generative model: rates over many simulated hierarchies, bounds from the binomial."""
+"""Statistical promises of the generative model and its pictures: rates over many hierarchies."""
 
 import numpy as np
 import pytest
 from long_tests import long_but
+from matplotlib.path import Path as Curve
 from population.simulated import Truth, dahu_like, simulated
 from scipy import special, stats
 
 from lepaute.measure.fit.population.day_scales import day_scales
 from lepaute.measure.fit.population.generative import generative
+from lepaute.measure.fit.population.plot import SHARE, ellipse
 
 REPETITIONS = 120
 TRUTH: Truth = dahu_like()
@@ -123,3 +125,12 @@ def test_groups_whose_days_differ_are_told_apart_and_each_gets_its_own_figures()
     assert all(one is not None and one.grouped for one in found)
     ratio = np.array([0.5 * np.log(np.diag(one.typical[1]) / np.diag(one.typical[0])) for one in found])
     assert np.all(np.abs(ratio.mean(axis=0) - np.log(4.0)) < 5 * ratio.std(axis=0, ddof=1) / np.sqrt(len(found)))
+
+
+def test_so_many_pairs_lie_within_an_ellipse_as_it_says() -> None:
+    # A correct program misses this bound once in 10^6 seeds.
+    n, covariance, centre = 20_000, np.array([[4.0, 5.0], [5.0, 10.0]]), np.array([70.0, 2.0])
+    pairs = np.random.default_rng(20261127).multivariate_normal(centre, covariance, n)
+    inside = int(Curve(ellipse(centre, covariance).T).contains_points(pairs).sum())
+    low, high = stats.binom.ppf([5e-7, 1 - 5e-7], n, SHARE)
+    assert low <= inside <= high

@@ -1,18 +1,27 @@
-"""The end of an agent, however it comes: nothing of it stays on the node. Its limits are shortened here."""
+"""The agent on a node: how it ends, old interpreters that it runs in, and the silence of its engine."""
 
 import contextlib
 import json
+import os
+import re
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S, ran, wait_until
+from support_nodes import Remembered
 
 from lepaute.kit.sessions import kill_session, session_members
+from lepaute.measure.node_agent.wire import Silence
 from lepaute.measure.nodes import channel
+from lepaute.measure.nodes.channel import BESIDE, PACKAGE
+from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.pool import Pool
+from lepaute.measure.schedulers.types import NodeAddress
 
 SHORTER = {b"ALIVE_S = 5.0": b"ALIVE_S = 0.1", b"CUT_S = 60.0": b"CUT_S = 1.0"}
 
@@ -83,3 +92,89 @@ def test_an_agent_whose_engine_is_gone_finishes_its_cleaning_up(engine, agent, t
     kill_session(session)
     assert not left
     assert not folder.exists()
+
+
+#: Where Debian, who compiles, pyenv and uv put interpreters, each named by its version.
+INSTALLED = (
+    "/usr/bin/python3.*",
+    "/usr/local/bin/python3.*",
+    "~/.pyenv/versions/*/bin/python3.*",
+    "~/.local/share/uv/python/*/bin/python3.*",
+)
+
+
+def interpreters() -> dict[str, str]:
+    """Those that are here from Python 3.9 on, by version: at least the one that runs this."""
+    found = {}
+    for pattern in INSTALLED:
+        for path in sorted(Path("/").glob(str(Path(pattern).expanduser().relative_to("/")))):
+            named = re.fullmatch(r"python3\.(\d+)", path.name)
+            if named and int(named[1]) >= 9:
+                found[f"3.{named[1]}"] = str(path)
+    return found | {"{}.{}".format(*sys.version_info): sys.executable}
+
+
+def sources() -> list[Path]:
+    beside = [
+        resources.files(package).joinpath(f"{module}.py")
+        for package, _, module in (name.rpartition(".") for name in BESIDE)
+    ]
+    inside = [file for file in resources.files(PACKAGE).iterdir() if file.name.endswith(".py")]
+    return [Path(str(file)) for file in (*inside, *beside)]
+
+
+def asking_for_newer_python(files: Sequence[Path]) -> str:
+    """What asks for a grammar or a standard library newer than Python 3.9, by file and line; empty if nothing does."""
+    words = ["--target=3.9-", "--violations", "--no-tips", "--quiet", *map(str, files)]
+    program = [sys.executable, "-c", "import vermin; vermin.main()"]
+    done = ran([*program, *words])
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_what_travels_to_nodes_asks_for_no_python_newer_than_3_9() -> None:
+    assert asking_for_newer_python(sources()) == ""
+
+
+@pytest.mark.parametrize(("version", "python"), interpreters().items(), ids=list(interpreters()))
+def test_an_agent_works_in_the_python_of_a_node(version: str, python: str) -> None:
+    """For real in the interpreters that are here: on Debian 12 alone that is 3.11, and the others, 3.9 too, are
+    covered only by the reading of the sources above. pyenv and uv bring others."""
+    with Pool([NodeAddress("n")], python=python, folder=f"lepaute-test-{os.urandom(4).hex()}") as pool:
+        nodes = Nodes(pool.channels, Remembered())
+        assert pool.channels[0].hello.python.startswith(f"{version}.")
+        nodes.write("a", "b")
+        assert nodes.read("a") == {"n": b"b"}
+        assert nodes.shell("cat a; sleep 0.1", timeout_s=HANG_S).stdout == "b"
+        assert nodes.call("monitor", period_s=0.05)["n"]["columns"]
+        assert nodes.call("reference")["n"]["compute_s"] > 0
+        assert nodes.call("control", wanted={"pinning": [0], "scheduling": {"nice": 1}})["n"]
+        assert pool.channels[0].result(pool.channels[0].ask({"do": "environment"})[1], HANG_S)
+        assert nodes.call("undo") == {"n": []}
+        assert nodes.call("unmonitor")["n"]["samples"] >= 0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_silence_is_the_time_since_something_was_heard():
+    silence = Silence(10.0, clock := Clock())
+    for expected_s in (10.0, 20.0, 30.0):
+        clock.now_s += 10.0
+        assert silence.seconds() == expected_s
+    silence.heard()
+    clock.now_s += 4.0
+    assert silence.seconds() == 4.0
+
+
+def test_the_time_in_which_this_process_was_stopped_is_not_silence_of_the_other():
+    silence = Silence(10.0, clock := Clock())
+    clock.now_s += 9.0
+    silence.seconds()
+    clock.now_s += 3600.0  # stopped for an hour; what came meanwhile is not read yet
+    assert silence.seconds() == 19.0

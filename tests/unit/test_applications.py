@@ -9,16 +9,26 @@ import pytest
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.kit.options import options_of
+from lepaute.kit.options import flag_of, options_of
 from lepaute.simulate.application import Application
-from lepaute.simulate.apps import application_class
+from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.behaviour import core_parameters
 from lepaute.simulate.native import Native
 from lepaute.simulate.smpi.emulate import Smpi
 
 HPL = lp.Hpl(n=1500, p=2, q=3)
-STENCIL = lp.Stencil(cells=(32, 32, 32), grid=(2, 2, 1), iterations=5, cell_time_s=1e-9, noise_relative_sd=0.1)
-ALL: dict[str, Application] = {each.name: each for each in (HPL, STENCIL)}
+
+
+def example_of(name: str) -> Application:
+    """The application that the example of the registry describes."""
+    cls, words = application_class(name), APPLICATIONS[name].example.split()
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    flags = {field: flag_of(cls, field) for field in options_of(cls)}
+    return cls(**{f: (options_of(cls)[f].parse or float)(given[flag]) for f, flag in flags.items() if flag in given})
+
+
+ALL = {"hpl": HPL} | {name: example_of(name) for name in APPLICATIONS if name not in ("hpl", "trace")}
+STENCIL = ALL["stencil"]
 STENCIL_COMMAND = ["predict", "stencil", "-p", "dahu", "--cells", "32x32x32", "--grid", "2x2x1", "--cell-time", "1e-9"]
 
 

@@ -6,10 +6,9 @@ import pytest
 
 from lepaute import _core
 from lepaute.simulate.machine.core import machine_of
-from lepaute.simulate.platform.io import load_platform
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.kernel_model import Noise
-from lepaute.simulate.platform.network_model import Network
-from lepaute.simulate.platform.schema import Segment
+from lepaute.simulate.platform.network_model import Network, Segment
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,22 @@
-"""Pages of a verification, a segmentation and two traces: in a real browser, escaped, in the colours of either mode."""
+"""Pages of a verification, a segmentation, traces and a replay: in a real browser, escaped, in either mode."""
 
+import datetime as dt
 import re
 from pathlib import Path
 
 import pytest
 from oracles.traces_by_hand import hpl_like
-from support_pages import Elements
+from support_pages import Elements, widths_offline
 
 from lepaute.cli.main import main
 from lepaute.kit.picture import BLUE, RED, new_figure
 from lepaute.kit.report.figures import figure_svg
-from lepaute.kit.report.page import _sentence
+from lepaute.kit.report.page import _sentence, write_report
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.compare_report import page as trace_page
+from lepaute.watch.report.history import ChangeAlarm, Day
+from lepaute.watch.report.replay_page import Replayed, page
+from lepaute.watch.report.summary import Change, Regression, Suspicion
 
 DATA = Path(__file__).parent.parent / "data"
 HOSTILE = '<img src=x onerror="alert(1)">&'
@@ -83,3 +87,51 @@ def test_of_an_answer_stands_out_what_comes_before_a_semicolon_that_is_not_in_pa
     )
     assert _sentence("One (without an end; of it") == "<strong>One (without an end</strong>; of it."
     assert _sentence("No more.") == "<strong>No more</strong>."
+
+
+HOSTILE_NAME = "<script>alert(1)</script>"
+
+
+def replayed(*, alarms: bool = True) -> Replayed:
+    """Ten days; on the fifth an alarm of a change two days before, and something suspicious."""
+    machines = (("c", HOSTILE_NAME, 0),)
+    change = Change("dgemm_rate_flops", -1, -0.1, -0.12, -0.08, 1)
+    first = dt.date(2026, 1, 1)
+    alarm = ChangeAlarm("c", machines, first + dt.timedelta(2), (change,), worse=True)
+    suspicion = Suspicion("c", machines, (first + dt.timedelta(4),), (change,), ("j4",), 1e-7)
+    days = [
+        Day(
+            first + dt.timedelta(number),
+            24,
+            3 * (number == 4),
+            (alarm,) if alarms and number == 4 else (),
+            (suspicion,) if number == 4 else (),
+        )
+        for number in range(10)
+    ]
+    regression = Regression("c", machines, alarm.since, first + dt.timedelta(4), (change,), ())
+    return Replayed(days, (regression,) if alarms else (), 240, 0.05, 1e-4, "12 nodes")
+
+
+def test_the_page_begins_with_what_would_have_been_found_when_and_what_may_be_false() -> None:
+    text = page(replayed())
+    elements = Elements(text)
+    assert "Replayed 10 days: 1 alarm, the first on 2026-01-05" in text
+    assert ">2\u00a0days</dt>" in text, "from the change to its alarm"
+    assert ">5\u00a0%</dt>" in text
+    assert HOSTILE_NAME not in text
+    assert "script" not in elements.tags
+    assert all(link.startswith("#") and link[1:] in elements.ids for link in elements.links)
+    assert "Replayed 10 days: no alarm" in page(replayed(alarms=False))
+
+
+def test_the_page_fits_a_screen_and_a_telephone_without_a_network(browser, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    write_report(file, lambda: page(replayed()), replayed().to_dict)
+    for width in (400, 1000):
+        (shown,) = widths_offline(browser, file, width)
+        assert shown > 250
+
+
+def test_a_replay_without_days_is_a_page_too() -> None:
+    assert "No day has a test or an alarm" in page(Replayed((), (), 0, 0.05, 1e-4, "no node"))

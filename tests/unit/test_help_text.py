@@ -1,13 +1,18 @@
-"""The help of every command: names of values that say something, whole summaries, examples that parse."""
+"""Help and completion: values, summaries, examples that parse, and what a shell offers at the tab key."""
 
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support_limits import ran
 
-from lepaute.cli import COMMANDS, HELP, QUESTIONS
+from lepaute.cli import COMMANDS, HELP, QUESTIONS, commands
 from lepaute.cli.commands import built
 from lepaute.cli.examples import EXAMPLES
 from lepaute.cli.main import main
@@ -76,3 +81,59 @@ def test_every_option_is_shown_once_whatever_the_headings(capsys: pytest.Capture
                     *(w[2:] for w, p in zip(long, command.params, strict=True) if w and p.param_type_name == "option"),
                 ]
             ), words
+
+
+def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert main(["__complete", *words]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("pla",), ["platform"]),
+        (("help", "pla"), ["platform"]),
+        (("help", "platform", "sh"), ["show"]),
+        (("-",), ["--help", "--version"]),
+        (("predict", ""), ["hpl", "stencil", "trace"]),
+        (("predict", "hpl", "--pf"), ["--pfact"]),
+        (("predict", "hpl", "--pfact", ""), ["crout", "left", "right"]),
+        (("predict", "hpl", "-p", "stam"), ["stampede-like"]),
+        (("predict", "hpl", "--swap", "=", "mi"), ["mix"]),  # bash's three words for --swap=mi
+        (("predict", "hpl", "--swap", "="), ["binary-exchange", "mix", "spread-roll"]),
+        (("emulate", "-p", "stam"), ["stampede-like"]),  # of the program, the subcommand that is meant
+        (("completion", ""), ["bash", "fish", "zsh"]),
+        (("platform", "show", "stam"), ["stampede-like"]),
+        (("trace", "show", ""), []),  # files, which the shell knows
+        (("nothing", ""), []),
+        (("predict", "nothing", ""), []),
+        (("help", "trace", "show", ""), []),
+    ],
+)
+def test_what_fits_is_offered(words: tuple[str, ...], expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert offered(capsys, *words) == expected
+
+
+def test_every_command_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert offered(capsys) == offered(capsys, "") == sorted([*(command.name for command in COMMANDS), "help"])
+
+
+def test_bash_completes_by_the_script_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+    command = tmp_path / "lepaute"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m lepaute.cli.main "$@"\n')
+    command.chmod(0o755)
+    words = f"COMP_WORDS=(lepaute trace sh) COMP_CWORD=2; . {script}; _lepaute; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = ran(["bash", "-c", f"PATH={tmp_path}:$PATH; {words}"], check=True)
+    assert (done.stdout, done.stderr) == ("show\n", "")
+
+
+@pytest.mark.parametrize("shell", commands.SCRIPTS)
+def test_the_shell_itself_understands_its_script(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([shell, "-n"], input=commands.SCRIPTS[shell], text=True, check=True)

@@ -1,15 +1,23 @@
-"""Layers of uncertainty: switched off by name, and what each adds to the half-width of an interval."""
+"""Layers of uncertainty, a lag after the calibration, and noise of several modes: what each draws and adds."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from lepaute.errors import InputError
+from lepaute.kit.quantities import lag_of
 from lepaute.kit.text import significant
-from lepaute.simulate import Hpl, Layers, Stencil, predict
+from lepaute.simulate import Hpl, Layers, Mapping, Stencil, predict
 from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
-from lepaute.simulate.platform import Platform, load_platform, override
+from lepaute.simulate.machine.core import machine_of
+from lepaute.simulate.machine.mapping import Slot
+from lepaute.simulate.platform import Platform, dump_platform, load_platform, override
+from lepaute.simulate.platform.io import parse_platform
+from lepaute.simulate.platform.kernel_model import Noise
+from lepaute.simulate.platform.schema import platform_text
+from lepaute.simulate.platform.values import core_modes
 from lepaute.simulate.prediction.parts import FREE_EVENTS, RUNS, are_free, part_names
 
 HPL = Hpl(n=1200, p=2, q=2)
@@ -123,3 +131,169 @@ def test_the_error_of_a_configuration_cancels_between_platforms_and_not_between_
 def test_a_bad_layer_is_one_line(text, words, tmp_path, refusal_of):
     (tmp_path / "layer.yaml").write_text(text)
     assert words in refusal_of(*COMMAND, "--transfer", tmp_path / "layer.yaml")
+
+
+SMALL_HPL = Hpl(n=600, p=2, q=2)
+DRIFT = "{slope_per_s: 1.0e-6, span_s: 120, common_relative_sd: 0.005}"
+SENTINEL = "{m: 1024, n: 1024, k: 128, duration_s: 0.005, relative_error: 0.001, ended: '2026-11-22T20:13:49+00:00'}"
+
+
+@pytest.fixture(scope="module")
+def drifting(dahu: Platform) -> Platform:
+    return override(dahu, {"days.drift": DRIFT})
+
+
+def test_the_effect_of_the_day_grows_with_the_lag(drifting: Platform) -> None:
+    common = drifting.days.common_relative_sd
+    # Of a random walk: 2 * slope * (lag + span / 3), less what the blocks hold already.
+    expected = (common**2 + 2e-6 * (600 + 40) - 0.005**2) ** 0.5
+    assert drifting.days.at_lag(600).common_relative_sd == pytest.approx(expected)
+    assert drifting.days.at_lag(1e9).common_relative_sd <= 0.51
+    days = Layers.only("days")
+    later, soon = (predict(SMALL_HPL, drifting, runs=20, lag_s=lag_s, layers=days).time_s for lag_s in (600.0, None))
+    assert later.half_width_percent > 1.3 * soon.half_width_percent  # type: ignore[operator]
+
+
+def test_the_result_has_the_lag_and_the_digest_of_the_calibrated_platform(drifting: Platform) -> None:
+    told = predict(SMALL_HPL, drifting, runs=2, lag_s=600).to_dict()
+    assert told["parameters"]["lag_s"] == 600
+    assert told["platform_sha256"] == drifting.sha256
+    assert any("measured over 2 min: over a lag of 10 min it is extrapolated" in text for text in told["warnings"])
+    assert "lag_s" not in predict(SMALL_HPL, drifting, runs=2).to_dict()["parameters"]
+
+
+def test_a_drift_that_is_left_out_is_told_where_it_matters(drifting: Platform, dahu: Platform) -> None:
+    assert any("--lag 1h" in text for text in predict(SMALL_HPL, drifting, runs=2).warnings)
+    little = override(drifting, {"days.drift.slope_per_s": "1.0e-9"})
+    assert not any("drift" in text for text in predict(SMALL_HPL, little, runs=2).warnings)
+    assert not any("drift" in text for text in predict(SMALL_HPL, dahu, runs=2).warnings)
+
+
+def test_a_platform_without_drift_says_that_a_lag_changes_nothing(dahu: Platform) -> None:
+    later = predict(SMALL_HPL, dahu, runs=2, lag_s=600)
+    assert later.time_s == predict(SMALL_HPL, dahu, runs=2).time_s
+    assert any("does not say how the machine drifts" in text for text in later.warnings)
+
+
+def test_both_fields_survive_a_file_and_leave_other_digests_alone(dahu: Platform) -> None:
+    whole = override(dahu, {"days.drift": DRIFT, "sentinel": SENTINEL})
+    assert parse_platform(platform_text(whole)) == whole
+    assert "drift" not in platform_text(dahu)
+    assert whole.sentinel.gflops == pytest.approx(53.7, abs=0.1)
+
+
+def test_a_bounded_drift_stops_growing(drifting: Platform) -> None:
+    bounded = override(drifting, {"days.drift.range_s": "10"})
+    assert bounded.days.at_lag(600) == pytest.approx(bounded.days.at_lag(6000))
+    assert bounded.days.at_lag(600).common_relative_sd < drifting.days.at_lag(600).common_relative_sd  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("text", "lag_s"), [("90", 90), ("90s", 90), ("1.5min", 90), ("2h", 7200), ("3d", 259200)])
+def test_a_lag_is_a_time(text: str, lag_s: float) -> None:
+    assert lag_of(text) == lag_s
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1 week", "nan", "inf", "1e5", "²"])
+def test_no_lag(text: str) -> None:
+    with pytest.raises(InputError, match="such as 90s, 30min, 2h or 3d"):
+        lag_of(text)
+
+
+NOISY_HPL = Hpl(n=2000, nb=128, p=2, q=2)
+ACROSS = Mapping(slots=tuple(Slot(rank, 0) for rank in range(4)), source="the test")
+MESSAGE_MODES = "{modes: [{weight: 0.7, mean: 0, sd: 0.05}, {weight: 0.3, mean: 1.1, sd: 0.1}]}"
+
+
+def with_modes(modes: str = MESSAGE_MODES) -> Platform:
+    dahu = load_platform("dahu")
+    return override(
+        dahu, {f"network.remote.segments[{i}].noise": modes for i in range(len(dahu.network.remote.segments))}
+    )
+
+
+def test_modes_are_drawn_the_same_for_a_seed_and_otherwise_for_another():
+    runs = [run.time_s for run in predict(NOISY_HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
+    assert runs == [run.time_s for run in predict(NOISY_HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
+    assert runs != [run.time_s for run in predict(NOISY_HPL, load_platform("dahu"), runs=3, mapping=ACROSS).run_list]
+
+
+def test_modes_survive_a_file_and_the_text_for_the_emulation(tmp_path):
+    dump_platform(with_modes(), tmp_path / "noisy.yaml")
+    again = load_platform(tmp_path / "noisy.yaml")
+    assert again.sha256 == with_modes().sha256
+    assert machine_of(again).text() == machine_of(with_modes()).text()
+    assert machine_of(again).text() != machine_of(load_platform("dahu")).text()
+
+
+#: Two modes, four deviations apart; mean 0 and variance 1.
+MODES = (
+    {"weight": 0.8, "mean": -0.4, "sd": 0.4},
+    {"weight": 0.2, "mean": 1.6, "sd": (0.5 - 0.8 * 0.4**2 + 0.0) ** 0.5},
+)
+
+
+def standardised(modes: tuple[dict[str, float], ...]) -> list[dict[str, float]]:
+    mean = sum(mode["weight"] * mode["mean"] for mode in modes)
+    variance = sum(mode["weight"] * (mode["mean"] ** 2 + mode["sd"] ** 2) for mode in modes) - mean**2
+    return [
+        {"weight": mode["weight"], "mean": (mode["mean"] - mean) / variance**0.5, "sd": mode["sd"] / variance**0.5}
+        for mode in modes
+    ]
+
+
+def platform(noise: dict[str, object]) -> Platform:
+    segment = {"above_bytes": 0, "protocol": "eager", "latency_s": 1e-9, "bandwidth_Bps": 1e15}
+    return Platform.model_validate(
+        {
+            "name": "one",
+            "nodes": {"count": 1, "cores": 1, "cpus": 1},
+            "kernels": [{"kernel": "pdfact_glue", "pieces": [{"mean": {"1": 1.0}, "noise": noise}]}],
+            "network": {
+                "node_link": {"bandwidth_Bps": 1e15},
+                "loopback": {"bandwidth_Bps": 1e15},
+                "remote": {"segments": [segment]},
+            },
+        }
+    )
+
+
+ONE = {"weight": 1.0, "mean": 0.0, "sd": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ({"kind": "mixture", "modes": [ONE | {"sd": 2.0}]}, "variance"),
+        ({"kind": "mixture", "modes": [ONE | {"weight": 0.5}]}, "add up to"),
+        ({"kind": "mixture"}, "no modes"),
+        ({"kind": "normal", "modes": [ONE]}, "there are modes"),
+    ],
+)
+def test_modes_are_standardised_and_of_mixtures_alone(noise: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Noise.model_validate({"sd": {"1": 1.0}, **noise})
+
+
+def test_cumulative_weights_go_to_the_engine() -> None:
+    noise = Noise.model_validate({"kind": "mixture", "sd": {"1": 1.0}, "modes": standardised(MODES)})
+    rows = core_modes(noise.modes)
+    assert [row[0] for row in rows] == pytest.approx([0.8, 1.0])
+    assert core_modes(None) == []
+
+
+def test_a_prediction_draws_the_modes_in_their_shares_and_repeats_bit_for_bit() -> None:
+    sd = 0.05
+    modes = standardised(MODES)
+    there = platform({"kind": "mixture", "sd": {"1": sd}, "modes": modes})
+    hpl = Hpl(n=1, nb=1, p=1, q=1, equil=False)  # one panel, whose factorisation alone costs: one draw a run
+    only_noise = Layers.only("noise")
+    first = predict(hpl, there, runs=400, seed=3, layers=only_noise)
+    again = predict(hpl, there, runs=400, seed=3, layers=only_noise)
+    times = np.array([run.time_s for run in first.run_list])
+    assert [run.time_s for run in again.run_list] == times.tolist()
+    low, high = (1.0 + sd * mode["mean"] for mode in modes)
+    in_high_mode = times > (low + high) / 2
+    # 400 draws with a share of 0.2: five standard errors
+    assert abs(in_high_mode.mean() - 0.2) < 5 * (0.2 * 0.8 / 400) ** 0.5
+    assert abs(times.mean() - 1.0) < 5 * sd / 400**0.5
+    assert abs(times[~in_high_mode].mean() - low) < 0.2 * sd

@@ -216,7 +216,7 @@ def test_an_allowance_is_besides_the_limits_and_never_grows(repository: Reposito
 
 def test_circles_imports_words_and_names_of_a_package(tmp_path: Path) -> None:
     modules = {
-        "__init__": '__all__ = [\n    "b",\n    "c",\n]\n',
+        "__init__": "from z import x as x\nfrom z import y as y\n",
         "a": "def f(toldOff, told_as):\n    from lepaute import b\n    import os\n",
         "b": "from .sub import thing\n",
         "sub/__init__": "if TYPE_CHECKING:\n    from lepaute.sub.home import thing as thing\n",

@@ -1,12 +1,16 @@
-"""The share of simulated time that rests on models outside the ranges in which they were fitted."""
+"""What a prediction warns of: models outside their ranges, messages of other sizes, durations below zero."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lepaute.simulate import Hpl, Stencil, predict
+from lepaute.kit.text import significant
+from lepaute.simulate import Hpl, Mapping, Stencil, predict
+from lepaute.simulate.engine import KernelUse
+from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform import load_platform, override
+from lepaute.simulate.prediction.warnings import kernel_warnings
 from lepaute.simulate.tracing import TraceRequest
 
 HPL = Hpl(n=1500, nb=64, p=2, q=2)
@@ -92,3 +96,85 @@ def test_nodes_that_are_drawn_anew_have_no_ranges():
     prediction = predict(replace(HPL, nb=100), dahu, runs=1)
     dgemm_share = prediction.kernel_time_s["dgemm"] / (HPL.ranks * prediction.run_list[0].time_s)
     assert prediction.outside.unknown_share >= 0.999 * dgemm_share
+
+
+def warnings_of(clipped: int) -> list[str]:
+    return kernel_warnings({"dcopy": KernelUse(4000, 0.1, clipped_means=clipped)}, load_platform("dahu"))
+
+
+@pytest.mark.parametrize(
+    ("clipped", "costs", "percent"),
+    [(4000, "next to nothing", "100 %"), (2500, "next to nothing", "62.5 %"), (401, "too little", "10.0 %")],
+)
+def test_a_kernel_that_is_mostly_taken_as_zero_says_so_and_one_that_seldom_is_is_counted(clipped, costs, percent):
+    (warning,) = warnings_of(clipped)
+    assert warning.startswith(f"dcopy costs {costs} in this prediction")
+    assert f"{clipped} of 4000" in warning
+    assert f"{percent} of its calls" in warning
+    assert warnings_of(400) == ["400 of 4000 durations of dcopy were below zero and taken as zero"]
+    assert warnings_of(40) == []
+
+
+NEAR_HPL = Hpl(n=2000, nb=128, p=2, q=2)
+#: The rows of the grid on a node each: pivots cross nodes, panels do not.
+ACROSS = Mapping(slots=tuple(Slot(rank // 2, rank % 2) for rank in range(4)), source="the test")
+
+
+def dahu(**settings: str):
+    # the sizes of messages to busy receivers are not known: those would not be counted
+    quiet = {"network.loopback.busy": "null", "network.remote.busy": "null"}
+    return override(load_platform("dahu"), quiet | {name.replace("__", "."): value for name, value in settings.items()})
+
+
+BOTH_UP_TO_A_GIGABYTE = {
+    "network__remote__range_bytes": "[1, 1000000000]",
+    "network__loopback__range_bytes": "[1, 1000000000]",
+}
+
+
+def messages_told(prediction) -> list[str]:
+    return [told for told in prediction.warnings if "of messages" in told]
+
+
+def test_messages_within_the_fitted_sizes_are_counted_and_nothing_is_told():
+    platform = dahu(**BOTH_UP_TO_A_GIGABYTE)
+    prediction = predict(NEAR_HPL, platform, runs=1, mapping=ACROSS)
+    by_link = {use.link: use for use in prediction.message_use}
+    assert (by_link["remote"].outside_messages, by_link["remote"].fitted_bytes) == (0, (1, 1000000000))
+    assert sum(use.messages for use in prediction.message_use) == prediction.simulation.messages
+    assert messages_told(prediction) == []
+
+
+def test_messages_above_the_fitted_sizes_are_told_with_their_share_of_the_time():
+    prediction = predict(NEAR_HPL, dahu(network__remote__range_bytes="[1, 65536]"), runs=1, mapping=ACROSS)
+    remote = next(use for use in prediction.message_use if use.link == "remote")
+    assert 0 < remote.outside_messages < remote.messages
+    assert remote.outside_from_bytes > 65536
+    assert remote.outside_to_bytes < remote.outside_bytes < remote.bytes
+    share = 100 * remote.outside_time_s / remote.time_s
+    (told, *_) = [text for text in messages_told(prediction) if "between nodes is" in text]
+    assert told.startswith(f"{significant(share, 2)} % of the time of messages between nodes")
+    assert told.endswith("fitted from 1 B to 64 KiB")
+
+
+def test_the_pivot_exchanges_are_counted_with_the_others():
+    """They are no events of the engine, and most of HPL's messages."""
+    prediction = predict(
+        NEAR_HPL, dahu(**BOTH_UP_TO_A_GIGABYTE | {"network__remote__range_bytes": "[1, 10]"}), runs=1, mapping=ACROSS
+    )
+    remote = next(use for use in prediction.message_use if use.link == "remote")
+    assert remote.outside_messages == remote.messages
+    assert sum(use.messages for use in prediction.message_use) == prediction.simulation.messages
+
+
+def test_a_sampled_run_tells_nearly_what_the_whole_run_tells():
+    platform = dahu(network__remote__range_bytes="[1, 65536]", network__loopback__range_bytes="[1, 65536]")
+    big = Hpl(n=60000, nb=128, p=2, q=2)
+    uses = [
+        {use.link: use for use in predict(big, platform, runs=1, mapping=ACROSS, fidelity=fidelity).message_use}
+        for fidelity in ("full", "sampled")
+    ]
+    for link, whole in uses[0].items():
+        part = uses[1][link]
+        assert part.time_s == pytest.approx(whole.time_s, rel=0.05)
+        assert part.outside_time_s == pytest.approx(whole.outside_time_s, rel=0.05)

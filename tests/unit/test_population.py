@@ -1,18 +1,25 @@
-"""The population of a platform: what is refused, and what a run draws from it."""
+"""The population of a platform: what is refused, what a run draws from it, and its picture."""
 
 from math import exp, sqrt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas
 import pytest
 
 from lepaute import _core
+from lepaute.cli.main import main
 from lepaute.errors import PlatformError
+from lepaute.kit.picture import SERIES, foot_of
+from lepaute.measure.fit.population.coefficients import Coefficients, coefficients_of_table
+from lepaute.measure.fit.population.generative import generative
+from lepaute.measure.fit.population.plot import plot_population
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate.machine.population import drawn_alike, drawn_day, drawn_nodes, drawn_scales, on_its_day, scaled
-from lepaute.simulate.platform import Platform, load_platform, override
-from lepaute.simulate.platform.io import parse_platform, platform_text, with_population
+from lepaute.simulate.platform.io import load_platform, override, parse_platform, with_population
 from lepaute.simulate.platform.population import POPULATION_OF, population_of
+from lepaute.simulate.platform.schema import Platform, platform_text
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 
 SMALL = load_platform(Path(__file__).parent.parent / "data" / "platforms" / "small.yaml")
@@ -192,3 +199,57 @@ def test_an_emulated_run_gets_the_day_of_its_seed() -> None:
     drawing = with_population(SMALL, content(draw="days"))
     assert machine(drawing, 1) == machine(on_its_day(drawing, 1), 5) != machine(drawing, 2)
     assert machine(SMALL, 1) == machine(SMALL, 2)
+
+
+def table(nodes: int = 12, slow: int = 3, days: int = 8, **columns: Any) -> pandas.DataFrame:
+    """Two CPUs a node: the first `slow` nodes take a fifth more per mnk; sd 1 % between CPUs, 0.5 % between days."""
+    rng = np.random.default_rng(7)
+    cpu = np.array([[1.2 if node < slow else 1.0] * 2 for node in range(nodes)]) * (
+        1 + 0.01 * rng.normal(size=(nodes, 2))
+    )
+    day = cpu[..., None] * (1 + 0.005 * rng.normal(size=(nodes, 2, days)))
+    node, unit, number = np.indices(day.shape).reshape(3, -1)
+    noise = rng.normal(size=(2, day.size))
+    frame = {
+        "node": node, "cpu": unit, "day": number, "alpha": 7e-11 * day.ravel(), "beta": 2e-6 * (1 + 0.03 * noise[0]),
+    }  # fmt: skip
+    return pandas.DataFrame(frame | {"gamma": 2e-12 * (1 + 0.1 * noise[1])}).assign(**columns)
+
+
+def coefficients(**changed: Any) -> Coefficients:
+    return coefficients_of_table(table(**changed))
+
+
+def test_a_picture_has_each_pair_of_coefficients_with_the_groups_in_colours_of_their_own() -> None:
+    data = coefficients()
+    fitted = generative(data)
+    figure = plot_population(data, fitted, "dgemm", source="daily.csv")
+    figure.draw_without_rendering()
+    assert len(figure.axes) == 9
+    below = figure.axes[3]  # beta against alpha
+    assert below.get_ylabel() == "beta, time per call"
+    assert {line.get_color() for line in below.lines} == set(SERIES[:2])
+    # Of each group days, means, and two ellipses, of which that of days is dashed and larger.
+    assert [line.get_linestyle() for line in below.lines] == ["None", "None", "-", "--"] * 2
+    means, days = (np.ptp(below.lines[at].get_xdata()) for at in (2, 3))
+    assert days > means > 0
+    assert [text.get_text() for text in figure.legends[0].texts] == [
+        "group 0: 9 nodes, 18 CPUs",
+        "group 1: 3 nodes, 6 CPUs",
+    ]
+    assert figure.get_suptitle().replace("\n", " ").startswith("Time of dgemm differs by")
+    assert foot_of(figure).startswith("daily.csv: 192 days of 24 CPUs")
+
+
+def test_the_command_draws_it_and_keeps_what_is_there(tmp_path, capsys, refusal_of):
+    table().to_csv(tmp_path / "daily.csv", index=False)
+    words = ["platform", "population", str(tmp_path / "daily.csv"), "--of", "dahu", "-o", str(tmp_path / "p.yaml")]
+    assert main([*words, "--plot", str(tmp_path / "pairs")]) == 0
+    assert "pairs.png and" in capsys.readouterr().err
+    before = (tmp_path / "pairs.png").read_bytes()
+    assert main([*words[:-1], str(tmp_path / "q.yaml"), "--plot", str(tmp_path / "pairs")]) == 2
+    assert "a picture's name ends in .png, .svg or .pdf" in refusal_of(
+        *words[:-1], tmp_path / "q.yaml", "--plot", tmp_path / "pairs.gif"
+    )
+    assert (tmp_path / "pairs.png").read_bytes() == before
+    assert not (tmp_path / "q.yaml").exists()

@@ -2,9 +2,7 @@
 
 import json
 import os
-import random
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,17 @@ import pyarrow.parquet
 import pytest
 from long_tests import long_but
 from support_archive import failed_archive
-from support_limits import HANG_S
-from support_store import FACTORS, PROCESSES, content, ingest_one_by_one, old_store, small_archive, values, values_of
+from support_store import (
+    FACTORS,
+    content,
+    ingest_one_by_one,
+    killed_at_random,
+    old_store,
+    run_at_once,
+    small_archive,
+    values,
+    values_of,
+)
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.watch.store import Store, open_store
@@ -307,15 +314,8 @@ def test_many_small_changes_become_few_files_and_lose_nothing(tmp_path: Path) ->
 def test_four_concurrent_writers_lose_and_double_nothing(where: str, tmp_path: Path) -> None:
     """Each has archives of its own, and four that all have."""
     archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(12)]
-    writers = [
-        PROCESSES.Process(target=ingest_one_by_one, args=(where, [*archives[:4], *archives[4 + 2 * n : 6 + 2 * n]]))
-        for n in range(4)
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(HANG_S)
-        assert writer.exitcode == 0
+    each_has = [[*archives[:4], *archives[4 + 2 * n : 6 + 2 * n]] for n in range(4)]
+    run_at_once(ingest_one_by_one, [(where, files) for files in each_has])
     with open_store(where) as store:
         assert len(store.archives()) == 12
         assert len(store.values()) == 12 * 12
@@ -326,25 +326,12 @@ def test_four_concurrent_writers_lose_and_double_nothing(where: str, tmp_path: P
 @pytest.mark.parametrize("kills", long_but([6, 20], 6))
 def test_a_kill_at_any_moment_leaves_whole_archives_only(where: str, kills: int, tmp_path: Path) -> None:
     archives = [small_archive(tmp_path / f"{number}.zip", number) for number in range(kills + 4)]
-    began = time.monotonic()
-    ingest_one_by_one(where, archives[:2])
-    one_s = (time.monotonic() - began) / 2
-    moments = random.Random(20261123)
-    cut_short = 0
-    for _ in range(kills):
-        writer = PROCESSES.Process(target=ingest_one_by_one, args=(where, archives))
-        writer.start()
-        writer.join(moments.uniform(0.0, one_s))
-        writer.kill()
-        writer.join(HANG_S)
-        cut_short += writer.exitcode != 0
+    for _ in killed_at_random(ingest_one_by_one, where, archives, kills):
         with open_store(where) as store:
             whole = len(store.archives())
             assert whole >= 2
             assert len(store.values()) == 12 * whole
             assert len(store.observations("bench")) == 60 * whole
-    assert cut_short > kills // 4, "most were at work when they were killed"
-    ingest_one_by_one(where, archives)
     with open_store(where) as store:
         assert len(store.archives()) == kills + 4
         assert len(store.values()) == (kills + 4) * 12

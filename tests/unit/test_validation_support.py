@@ -1,10 +1,34 @@
-"""The scripts of validation/: statistics, goals and pages, on data made here (tests do not read the reference data)."""
+"""What the scripts of validation/ compute, on data made here (tests do not read the reference data)."""
+
+from pathlib import Path
 
 import factorial
+import numpy as np
 import pandas
 import pytest
-from support.goals import at_most, status
-from what_if.effects import effect_goals, same_order
+from population.simulated import dahu_like, simulated
+from population.two_sample import combined, holm, levels, p_values
+from same_bits import compared, differing, judged, parsed
+from support.report import at_most, status
+from truth.calibration import CLOCK_S, write_calibration
+from truth.law import (
+    EXCLUSIVE,
+    KINDS,
+    Effects,
+    Scatter,
+    exponential,
+    half_normal,
+    kinds_of,
+    law_of,
+    scatter_of,
+    with_outliers,
+)
+from truth.runs import true_platform, true_runs_s
+from what_if.runs import effect_goals, same_order
+
+from lepaute import fit
+from lepaute.measure.archive import Archive
+from lepaute.simulate import Hpl, Layers, predict
 
 
 def test_a_goal_that_cannot_be_judged_is_not_met() -> None:
@@ -42,3 +66,117 @@ def test_effects_must_have_the_published_sign_and_be_near() -> None:
     assert [goal.met for goal in effect_goals(near, published, "x")] == [True, True]
     assert [goal.met for goal in effect_goals(small, published[["one", "two"]], "x")] == [False, False]
     assert effect_goals(0.0 * near, published, "x")[0].met is False  # no effect at all has no direction
+
+
+def test_corrections_are_those_of_the_textbook() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])  # 3 x 0.01, 2 x 0.03, and no less than that
+    assert combined([0.01, 0.02, 0.5]) == pytest.approx(0.04)
+    assert combined([0.9]) == 1.0
+
+
+def test_the_three_levels_add_up_to_the_data() -> None:
+    data = simulated(dahu_like(), np.random.default_rng(1), nodes=4, days=5, missing=0.3)
+    found = levels(data)
+    whole = (
+        found["between CPUs"][0][data.unit] + found["between days, common"][0][data.day] + found["between days, own"][0]
+    )
+    apart = data.values - whole  # the median of the CPUs, the same in each row
+    assert np.ptp(apart, axis=0) == pytest.approx(0.0, abs=1e-18)
+
+
+def blocks(rng: np.random.Generator, shift: float) -> tuple[np.ndarray, np.ndarray]:
+    """Twelve blocks of four values that share most of their variance."""
+    shared = rng.normal(size=(12, 2)).repeat(4, axis=0)
+    return shared + 0.3 * rng.normal(size=(48, 2)) + shift, np.arange(12).repeat(4)
+
+
+def test_p_is_large_for_blocks_of_one_law_though_rows_are_dependent() -> None:
+    rng = np.random.default_rng(5)
+    small = sum(min(p_values(blocks(rng, 0.0), blocks(rng, 0.0), 1)) < 0.01 for _ in range(20))
+    # three tests at 0.01 each: 0.6 expected; more than six of 20 once in a million
+    assert small <= 6
+
+
+def test_p_is_small_for_blocks_that_are_apart() -> None:
+    rng = np.random.default_rng(5)
+    assert max(p_values(blocks(rng, 0.0), blocks(rng, 3.0), 1)) <= 0.002
+
+
+PRINTED = "avx 1 fma 1 library 0f\na, depth 0 seed 1: time_s 0x1p+0 messages 3\nb seed 1: time_s 0x1p-1 messages 4\n"
+
+
+def test_another_bit_a_missing_run_and_a_failed_one_count_as_differences() -> None:
+    reference = {"a": "0x1p+0", "b": "0x1p-1", "c": "1"}
+    assert differing(reference, reference) == []
+    assert differing(reference, {"a": "0x1.0000000000001p+0", "b": "0x1p-1"}) == ["a", "c"]
+    failed = {"a failed": "deadlock"}
+    assert differing(failed, failed) == ["a failed"]
+
+
+def test_what_was_skipped_is_named_and_does_not_count() -> None:
+    reference = parsed(PRINTED)
+    rows = [compared(reference, reference, ""), compared(reference, None, "skipped: no clang++")]
+    assert rows[1]["first"] == "skipped: no clang++"
+    assert judged(rows) == ("0 of 2", True)
+    assert judged([*rows, {"runs": 2, "different": 1}]) == ("1 of 4", False)
+
+
+def test_two_hundred_machines_are_fourteen_of_each_kind_and_combinations() -> None:
+    machines = [kinds_of(number, 1) for number in range(200)]
+    assert all(machines.count((kind,)) == 14 for kind in KINDS)
+    combined = [kinds for kinds in machines if len(kinds) > 1]
+    assert len(combined) == 200 - 14 * len(KINDS)
+    assert not any(set(kinds) >= EXCLUSIVE for kinds in combined)
+
+
+@pytest.mark.parametrize("modes", [half_normal(), exponential(), with_outliers(half_normal(), 0.03, 0.02)[2]])
+def test_noise_has_mean_zero_and_variance_one_as_the_engine_wants_it(modes: object) -> None:
+    weight, mean, sd = (getattr(modes, name) for name in ("weight", "mean", "sd"))
+    assert weight.sum() == pytest.approx(1.0)
+    assert weight @ mean == pytest.approx(0.0, abs=1e-9)
+    assert weight @ (mean**2 + sd**2) == pytest.approx(1.0)
+
+
+def test_two_per_cent_of_calls_at_three_to_ten_times_lengthen_the_mean_by_eleven_per_cent() -> None:
+    growth, relative_sd, _ = with_outliers(half_normal(), 0.03, 0.02)
+    assert growth == pytest.approx(1.0 + 0.02 * 5.5)
+    # E[(x - 1)^2] of a uniform in 3..10 is 5.5^2 + 49 / 12.
+    assert (relative_sd * growth) ** 2 == pytest.approx(0.98 * 0.03**2 + 0.02 * (5.5**2 + 49 / 12) - 0.11**2, rel=1e-3)
+
+
+def test_a_factor_on_all_cores_is_a_factor_on_the_run_of_one_process() -> None:
+    law = law_of(Scatter(), np.random.default_rng(1))
+    quiet, hpl = Layers(noise=False), Hpl(n=1000, nb=128)
+    once, twice = (
+        predict(hpl, true_platform(law, {(0, 0): factor, (0, 1): factor}, 1.0, 1), runs=1, layers=quiet)
+        for factor in (1.0, 2.0)
+    )
+    assert twice.time_s.mean == pytest.approx(2.0 * once.time_s.mean)
+
+
+@pytest.mark.slow
+def test_the_archive_of_a_machine_without_effects_has_the_means_of_its_law(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    scatter = Scatter(process=0.0, few=True)
+    law, effects = law_of(scatter, rng), Effects(scatter, rng)
+    table = Archive.open(write_calibration(tmp_path / "c.zip", law, effects, 1, rng)).table(
+        "observations/kernels.parquet"
+    )
+    alone = table[table["probe"] != "hpl_steps_1x1_pair"]  # the others are crowded
+    for kernel, calls in alone.groupby("kernel"):
+        sizes = (calls[letter].to_numpy(dtype=float) for letter in ("m", "n", "k"))
+        ratio = (calls["duration_s"] - CLOCK_S) / law.mean_s(str(kernel), *sizes)
+        assert abs(ratio.mean() - 1.0) < 5.0 * law.relative_sd / len(calls) ** 0.5, kernel  # one seed of 10^5 fails
+
+
+@pytest.mark.slow
+def test_a_machine_of_two_nodes_is_calibrated_predicted_and_run(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    scatter = scatter_of(("few", "network"))
+    law, effects = law_of(scatter, rng), Effects(scatter, rng)
+    path = write_calibration(tmp_path / "c.zip", law, effects, 2, rng)
+    platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
+    hpl = Hpl(n=2000, nb=128, p=2, q=2)
+    times = true_runs_s(hpl, law, effects, 2, 3, rng)
+    assert len(set(times)) == 3
+    assert predict(hpl, platform, runs=2).time_s.mean == pytest.approx(np.mean(times), rel=0.2)

@@ -1,8 +1,6 @@
 """A watch: what is ingested, the changelog it keeps, and tests that are recorded once."""
 
 import datetime as dt
-import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +10,7 @@ import pytest
 from long_tests import long_but
 from scipy import stats
 from support_archive import failed_archive
-from support_limits import HANG_S
-from support_store import PROCESSES
+from support_store import killed_at_random, run_at_once
 from support_watch import day_files, ingest_and_test
 
 import lepaute as lp
@@ -227,25 +224,12 @@ def assert_whole(where: str, days: int) -> None:
 @pytest.mark.parametrize("kills", long_but([2, 12], 2))
 def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where, kills, tmp_path):
     files = day_files(tmp_path, kills + 2)
-    began = time.monotonic()
-    ingest_and_test(where, files[:2])
-    one_s = (time.monotonic() - began) / 2
-    moments = random.Random(20261123)
-    cut_short = 0
-    for _ in range(kills):
-        writer = PROCESSES.Process(target=ingest_and_test, args=(where, files[2:]))
-        writer.start()
-        writer.join(moments.uniform(0.0, one_s))
-        writer.kill()
-        writer.join(HANG_S)
-        cut_short += writer.exitcode != 0
+    for _ in killed_at_random(ingest_and_test, where, files, kills):
         with lp.watch.open(where) as opened:
             held = opened.store.values()
             assert len(held) % 24 == 0, "whole days only"
             verdicts = opened.store.verdicts()
             assert not verdicts.duplicated(list(VERDICTS.key)).any()
-    assert cut_short > kills // 4, "some were at work when they were killed"
-    ingest_and_test(where, files)
     assert_whole(where, len(files))
 
 
@@ -253,12 +237,7 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where,
 def test_four_that_ingest_and_test_at_once_lose_and_double_nothing(where: str, tmp_path: Path) -> None:
     files = day_files(tmp_path, 3)
     orders = [files[n:] + files[:n] for n in (0, 1, 2, 0)]
-    writers = [PROCESSES.Process(target=ingest_and_test, args=(where, order)) for order in orders]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(HANG_S)
-        assert writer.exitcode == 0
+    run_at_once(ingest_and_test, [(where, order) for order in orders])
     assert_whole(where, 3)
     with lp.watch.open(where) as opened:
         assert not opened.store.verdicts().duplicated(list(VERDICTS.key)).any()

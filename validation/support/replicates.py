@@ -7,8 +7,7 @@ import pandas
 
 import lepaute
 from lepaute import Hpl, Platform
-from support.page import write_whole
-from support.report import say
+from support.report import say, write_whole
 
 COLUMNS = ("configuration", "seed", "repeat", "time_s", "sampling_sd", "extrapolated", "version", "platform_sha256")
 KEYS = ["configuration", "seed", "repeat"]

@@ -11,8 +11,7 @@ import pandas
 from lepaute.measure.archive import ArchiveWriter
 from lepaute.measure.design import dgemm_design, hpl_step_design, p2p_design
 from lepaute.measure.plan import CONTENT, CONTENTS, DGEMM, P2P
-from truth.effects import GRID, Effects
-from truth.law import EAGER_BYTES, IPROBE_S, NB, RECEIVE, SEND, TEST_S, WTIME_S, Law
+from truth.law import EAGER_BYTES, GRID, IPROBE_S, NB, RECEIVE, SEND, TEST_S, WTIME_S, Effects, Law
 
 #: The largest matrix of a run.
 MAX_N = 4000

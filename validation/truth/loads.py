@@ -19,8 +19,7 @@ from lepaute.simulate.machine.mapping import Mapping as Placement
 from lepaute.simulate.machine.mapping import Slot as Place
 from lepaute.simulate.platform import Platform
 from truth.calibration import CLOCK_S, MAX_N, USUAL, Slot, call_rows, message_rows, observed, step_rows, write_archive
-from truth.effects import Effects
-from truth.law import GAPS, NB, Law
+from truth.law import GAPS, NB, Effects, Law
 from truth.runs import FIRST_DAY, SHARED_BPS, UNSHARED, modes_of, segments, truth
 
 Floats = np.ndarray

@@ -6,8 +6,20 @@ import numpy as np
 
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.platform import Platform
-from truth.effects import Effects
-from truth.law import CROWDED, CROWDING, EAGER_BYTES, GAPS, IPROBE_S, RECEIVE, RENDEZVOUS_S, SEND, TEST_S, WTIME_S, Law
+from truth.law import (
+    CROWDED,
+    CROWDING,
+    EAGER_BYTES,
+    GAPS,
+    IPROBE_S,
+    RECEIVE,
+    RENDEZVOUS_S,
+    SEND,
+    TEST_S,
+    WTIME_S,
+    Effects,
+    Law,
+)
 
 #: Days of runs have numbers from here on; blocks of the calibration have smaller ones.
 FIRST_DAY = 1000

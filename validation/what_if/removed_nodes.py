@@ -3,15 +3,12 @@
 from typing import Any
 
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import signed
+from support.report import Goal, Options, markdown, signed
 
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import Subject, slowest_nodes
 from lepaute.study.schema import Study
-from what_if.effects import RESOLUTION_PERCENT, effect_goals, same_order
-from what_if.runs import nodes_of, simulate
+from what_if.runs import RESOLUTION_PERCENT, effect_goals, nodes_of, same_order, simulate
 
 STUDY = "sensitivity_nodes"
 PUBLISHED = "sensitivity/spatial_removing_nodes.csv.gz"

@@ -1,14 +1,11 @@
 """Topology: a fat tree of two levels with fewer and fewer top switches."""
 
 import pandas
-from support.goals import Goal, markdown
-from support.options import Options
-from support.report import seconds, signed
+from support.report import Goal, Options, markdown, seconds, signed
 
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import top_switches
-from what_if.effects import effect_goals, relative_effects, same_order
-from what_if.runs import nodes_of, simulate
+from what_if.runs import effect_goals, nodes_of, relative_effects, same_order, simulate
 
 STUDY = "sensitivity_switches"
 PUBLISHED = "sensitivity/topology_removing_switches.csv"

@@ -1,9 +1,7 @@
 """Temporal variability: how much slower HPL is where the duration of dgemm varies from call to call."""
 
 import pandas
-from support.goals import Goal, at_most, markdown
-from support.options import Options
-from support.report import signed
+from support.report import Goal, Options, at_most, markdown, signed
 
 from lepaute.study.evaluation import Point
 from lepaute.study.ready import temporal_variability

@@ -63,6 +63,7 @@ def command(
     if compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
+    _days(options)  # refused before anything is measured
     measured = _measured(context, libraries, measuring, options, output, where)
     if options.baseline and not options.measure_only:
         _show([_against_baseline(measured, options)], options, _measured_facts(measured))
@@ -165,13 +166,21 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
     return [compared]
 
 
+def _days(options: CompareOptions) -> list[Archive]:
+    from lepaute.measure.compare.baseline import check_days
+
+    days = [Archive.open(path) for path in options.baseline or ()]
+    if days:
+        check_days(days)
+    return days
+
+
 def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Comparison":
     from lepaute.measure.compare.baseline import against_baseline
 
     if len(builds) != 1:
         raise InputError(f"--baseline is of one build, and {len(builds)} are given; give the others to it, too")
-    days = [Archive.open(path) for path in options.baseline or ()]
-    return against_baseline(builds[0], days, labels=(options.left, options.right), **options.rule)
+    return against_baseline(builds[0], _days(options), labels=(options.left, options.right), **options.rule)
 
 
 def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":

@@ -1,15 +1,23 @@
 """Command lines that show the usual uses of each command: at the end of its `--help`, and on its page of the site."""
 
+from lepaute.simulate.apps import APPLICATIONS
+
 #: Of commands, by their words.
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    **{f"predict {name}": (f"lepaute predict {name} {entry.example} -p dahu",) for name, entry in APPLICATIONS.items()},
+    **{
+        f"verify command {name}": (
+            f"lepaute verify command {name} {entry.example} -p here.yaml --time-pattern 'time: (\\S+) s' "
+            "-- mpirun -np 2 PROGRAM",
+        )
+        for name, entry in APPLICATIONS.items()
+        if name != "hpl"
+    },
     "predict hpl": (
         "lepaute predict hpl -p dahu --n 20k --nb 128,192 --grid 8x8",
         "lepaute predict hpl -p dahu --n 20k --grid 1x1,1x2,2x2,4x4 --plot scaling.png",
         "lepaute predict hpl -p dahu --n 20k --grid 8x8 --against depth=0",
         "lepaute predict hpl -p platform.yaml --dat HPL.dat",
-    ),
-    "predict stencil": (
-        "lepaute predict stencil -p dahu --grid 8x8x4 --cells 1024x1024x512 --cell-time 2e-9 --noise 0.02",
     ),
     "predict trace": (
         "lepaute predict trace run.parquet -p dahu --recorded-on mine.yaml",
@@ -26,13 +34,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute verify hpl -p platform.yaml --n 4000,8000 --grid 1x2",
         "lepaute verify hpl -p two.yaml --n 20k --grid 8x8 --nodes 'node[1-2]'",
         "lepaute verify hpl -p platform.yaml --results HPL.out",
-    ),
-    "verify command stencil": (
-        "lepaute verify command stencil -p here.yaml --grid 2x1x1 --cells 512x512x512 --cell-time 2e-9 "
-        "--time-pattern 'took (\\S+) s' -- mpirun -np 2 ./stencil",
-    ),
-    "verify command trace": (
-        "lepaute verify command trace run.parquet -p here.yaml --time-pattern 'time: (\\S+) s' -- mpirun -np 2 ./cg",
     ),
     "study whatif": ("lepaute study whatif STUDY.yaml -o results",),
     "study tune": (

@@ -20,8 +20,9 @@ from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 from lepaute.simulate.machine.core import core_topology, wiring
 from lepaute.simulate.platform import dump_platform, load_platform, shipped_names
-from lepaute.simulate.platform.io import ALIASES, platform_text
+from lepaute.simulate.platform.io import ALIASES
 from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
+from lepaute.simulate.platform.schema import platform_text
 from lepaute.simulate.platform.summary import one_line, summary
 
 app = App(help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True)

@@ -28,8 +28,9 @@ from lepaute.kit.quantities import (
 )
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import dump_platform, load_platform
-from lepaute.simulate.platform.io import parse_platform, platform_text, with_population
+from lepaute.simulate.platform.io import parse_platform, with_population
 from lepaute.simulate.platform.population import known_population
+from lepaute.simulate.platform.schema import platform_text
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.population.coefficients import Coefficients

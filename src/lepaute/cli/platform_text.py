@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.cli.terminal import tell, warn
+from lepaute.kit.later import np, npt
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from lepaute.measure.fit.population.generative import Generative, GroupMoments
     from lepaute.simulate.platform import Platform
 

@@ -11,6 +11,7 @@ from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, tell
 from lepaute.cli.watch_store import DATE, Cluster, Place, check_text, opened
 from lepaute.errors import InputError
+from lepaute.kit.later import pd
 from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.options import option_field
 from lepaute.kit.quantities import grid_of, settings_of
@@ -21,8 +22,6 @@ from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 from lepaute.simulate.prediction.wording import span_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.simulate.conditions import Fidelity
     from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch

@@ -17,15 +17,13 @@ from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say, warn
 from lepaute.cli.watch_store import DATE, Cluster, Nodes, Place, check_text, date_of, opened, stage
 from lepaute.cli.watch_tests import chosen_values
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pd
 from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.text import counted, p_text, signed_percent
 
 if TYPE_CHECKING:
     import datetime as dt
-
-    import pandas as pd
 
     from lepaute.watch import Watch, changelog_edits
     from lepaute.watch import changelog as watch_changelog

@@ -14,7 +14,7 @@ from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pd
 from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
@@ -23,8 +23,6 @@ from lepaute.kit.report.page import check_page_name, write_report
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.cli import watch_answer
     from lepaute.watch import Watch, kept
     from lepaute.watch import open_regressions as regressions

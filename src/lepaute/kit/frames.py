@@ -6,16 +6,11 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text
-from lepaute.kit.later import later
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
+from lepaute.kit.later import pandas
 
 _DTYPES = {bool: "bool", int: "int64", float: "float64", str: "string"}
 _WITH_GAPS = {bool: "boolean", int: "Int64", float: "float64", str: "string"}

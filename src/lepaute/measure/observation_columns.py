@@ -8,10 +8,9 @@ until it is declared.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import pandas
+from lepaute.kit.later import pandas
 
 KERNELS = "observations/kernels.parquet"
 P2P = "observations/p2p.parquet"

@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.frames import csv_text, read_csv
 from lepaute.kit.journal import Lines, drop_broken_end
-from lepaute.kit.later import later
+from lepaute.kit.later import pandas
 from lepaute.kit.text import counted
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.measure.nodes.group import Nodes
     from lepaute.measure.nodes.results import Result
-else:
-    pandas = later("pandas")
 
 Value = str | int | float | bool | None
 

@@ -11,18 +11,15 @@ What is named here is loaded when it is first used: the options of applications 
 from typing import TYPE_CHECKING
 
 from lepaute.kit.later import public_names
-from lepaute.simulate.apps import class_modules
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application as Application
-    from lepaute.simulate.apps.hpl import Hpl as Hpl
+    from lepaute.simulate.apps import *  # noqa: F403
     from lepaute.simulate.apps.own import check as check
     from lepaute.simulate.apps.own.values import Cost as Cost
     from lepaute.simulate.apps.own.values import Grid as Grid
     from lepaute.simulate.apps.program import Program as Program
     from lepaute.simulate.apps.program import emulate as emulate
-    from lepaute.simulate.apps.replay import TraceReplay as TraceReplay
-    from lepaute.simulate.apps.stencil import Stencil as Stencil
     from lepaute.simulate.conditions import Layers as Layers
     from lepaute.simulate.machine.mapping import Mapping as Mapping
     from lepaute.simulate.prediction.comparing import Difference as Difference
@@ -38,25 +35,4 @@ if TYPE_CHECKING:
     from lepaute.simulate.smpi.emulate import Options as Options
     from lepaute.simulate.tracing import TraceRequest as TraceRequest
 
-_NAMES_IN = {
-    "application": ("Application",),
-    "apps.own": ("check",),
-    "apps.own.values": ("Cost", "Grid"),
-    "apps.program": ("Program", "emulate"),
-    "conditions": ("Layers",),
-    "machine.mapping": ("Mapping",),
-    "prediction.comparing": ("Difference", "difference"),
-    "prediction.predicting": ("predict", "predict_all", "simulate_one"),
-    "prediction.prediction": ("Prediction", "Run", "Spread"),
-    "prediction.request": ("PredictionRequest",),
-    "prediction.saved": ("read_prediction",),
-    "smpi.emulate": ("Options",),
-    "tracing": ("TraceRequest",),
-}
-_HOME_OF = {name: (module, name) for name, module in class_modules().items()} | {
-    name: (f"lepaute.simulate.{module}", name) for module, names in _NAMES_IN.items() for name in names
-}
-
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
-
-__getattr__, __dir__ = public_names(__name__, _HOME_OF)
+__getattr__, __dir__, __all__ = public_names(__name__)

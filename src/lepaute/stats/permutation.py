@@ -8,22 +8,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import stats
 from lepaute.kit.text import level_order
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.student import SD_OF_MAD, student_quantile
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = later("scipy.stats")
-
 
 PERMUTATIONS = 1999
 #: Arrangements of labels that are held in memory at once, in cells.

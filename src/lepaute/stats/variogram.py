@@ -21,18 +21,13 @@ from dataclasses import dataclass
 from math import exp, expm1, fsum, isinf, log, pi, sqrt
 from typing import TYPE_CHECKING
 
-from lepaute.kit.later import later
+from lepaute.kit.later import np, npt
 from lepaute.stats.student import SD_OF_MAD
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     Floats = npt.NDArray[np.float64]
     #: Dates and values, in any order; one for each machine, whose clocks need have nothing in common.
     Series = tuple[Sequence[float] | Floats, Sequence[float] | Floats]
-else:
-    np = later("numpy")
 
 #: Fewer values than this say nothing of wandering.
 FEWEST = 6

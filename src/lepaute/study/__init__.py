@@ -21,12 +21,4 @@ if TYPE_CHECKING:
     from lepaute.study.schema import load_study as load
 
 __all__ = ["Outcome", "Point", "Study", "StudyRun", "Trial", "load", "run"]
-
-_HOME_OF = {name: ("lepaute.study.evaluation", name) for name in ("Outcome", "Point", "Trial")} | {
-    "Study": ("lepaute.study.schema", "Study"),
-    "StudyRun": ("lepaute.study.running", "StudyRun"),
-    "load": ("lepaute.study.schema", "load_study"),
-    "run": ("lepaute.study.running", "run_study"),
-}
-
-__getattr__, __dir__ = public_names(__name__, _HOME_OF)
+__getattr__, __dir__, _ = public_names(__name__)

@@ -7,20 +7,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum, isfinite, nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import np, npt
 from lepaute.kit.text import scaled_unit
 from lepaute.simulate.prediction.parts import sampling_sd_of
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.stats.control_variates import Controls
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-else:
-    np, npt = later("numpy"), later("numpy.typing")
 
 Value = str | int | float | bool | None
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import exp, fsum, hypot, inf, nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import stats
 from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
@@ -24,12 +24,6 @@ from lepaute.stats.intervals import prediction_interval
 from lepaute.stats.student import NORMAL_975, student_quantile
 from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
 from lepaute.study.trust import by_share
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = later("scipy.stats")
-
 
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
 #: degrees of freedom as this.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_whole
 from lepaute.kit.frames import csv_text
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pandas
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.text import counted, duration
 from lepaute.simulate import Hpl
@@ -40,11 +40,9 @@ from lepaute.study.tune import Tuned
 from lepaute.study.tune_real import correct
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.watch import store as stores
 else:
-    pandas, stores = later("pandas"), later("lepaute.watch.store")
+    stores = later("lepaute.watch.store")
 
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0

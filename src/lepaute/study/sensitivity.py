@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import stats
 from lepaute.kit.text import change_in_words, value_and_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
@@ -38,13 +38,9 @@ from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, si
 from lepaute.study.trust import Judge, decision_of
 
 if TYPE_CHECKING:
-    from scipy import stats
-
     from lepaute.stats.expanding import Floats
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
-else:
-    stats = later("scipy.stats")
 
 
 #: A term of smaller p-value is called significant.

@@ -21,11 +21,4 @@ if TYPE_CHECKING:
     from lepaute.watch.watcher import open_watch as open  # noqa: A004 -- lp.watch.open
 
 __all__ = ["Changelog", "Event", "NodeSet", "Outlier", "Watch", "open", "read_changelog"]
-
-#: Loaded when they are first used, with NumPy, SciPy and pandas.
-_HOME_OF = {name: ("lepaute.watch.changelog", name) for name in __all__} | {
-    "Watch": ("lepaute.watch.watcher", "Watch"),
-    "open": ("lepaute.watch.watcher", "open_watch"),
-}
-
-__getattr__, __dir__ = public_names(__name__, _HOME_OF)
+__getattr__, __dir__, _ = public_names(__name__)

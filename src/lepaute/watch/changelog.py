@@ -14,23 +14,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lepaute.errors import InputError
 from lepaute.kit.files import write_whole
 from lepaute.kit.frames import csv_reader, csv_text
-from lepaute.kit.later import later
+from lepaute.kit.later import np, npt, pd
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
 from lepaute.kit.notebook import table_html
 from lepaute.kit.text import counted
 from lepaute.watch.values import Node, is_of_job, nodes_of, start_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pandas as pd
-else:
-    np, npt, pd = later("numpy"), later("numpy.typing"), later("pandas")
 
 Entry = TypeVar("Entry")
 

@@ -2,23 +2,16 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import stats
 from lepaute.kit.text import counted
 from lepaute.watch.alarms.sizes import worse_direction
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.values import check_values, day_of, vectors
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = later("scipy.stats")
-
 
 #: Jobs of the state now, where nobody says since when it lasts.
 LATEST = 5

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pd
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.picture import DEEP, EDGE, SOFT, new_figure
 from lepaute.kit.text import percent, significant
@@ -16,10 +16,9 @@ from lepaute.watch.report.models import Moved, title_of
 from lepaute.watch.values import DAY_S, day_numbers
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib import axes
 else:
-    pd, axes = later("pandas"), later("matplotlib.axes")
+    axes = later("matplotlib.axes")
 
 #: Of an overview: the tests of single jobs, those of the mean of several, and the values themselves.
 View = Literal["jobs", "means", "values"]

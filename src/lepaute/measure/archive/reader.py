@@ -9,12 +9,12 @@ import io
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from zipfile import ZipInfo
 
 from lepaute.errors import ArchiveError, DesignError, InputError
 from lepaute.kit.frames import read_csv
-from lepaute.kit.later import later
+from lepaute.kit.later import pandas
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import of_type, path_of
 from lepaute.kit.parquet import MAX_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
@@ -22,11 +22,6 @@ from lepaute.kit.printable import fitted, printable
 from lepaute.measure.archive.container import check_seal, read_directory, unpack
 from lepaute.measure.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest
 from lepaute.measure.archive.metadata import Metadata
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 #: A manifest of MAX_MEMBERS members, and metadata with as many nodes and warnings as an experiment may have.
 MAX_HEAD_BYTES = 32 << 20

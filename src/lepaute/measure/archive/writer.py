@@ -11,17 +11,15 @@ from contextlib import ExitStack, closing
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from lepaute.errors import ArchiveError
 from lepaute.kit.files import scratch_file, whole_file
+from lepaute.kit.later import pandas
 from lepaute.measure.archive import documents
 from lepaute.measure.archive.container import CHUNK_BYTES, MAX_BYTES, RATIO_MATTERS_BYTES, seal
 from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.archive.ro_crate import ro_crate_metadata
-
-if TYPE_CHECKING:
-    import pandas
 
 #: One date for all members (the earliest a zip can hold): the same content gives the same file.
 _DATE = (1980, 1, 1, 0, 0, 0)

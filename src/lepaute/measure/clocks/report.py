@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from lepaute.kit.files import write_whole
-from lepaute.kit.later import later
+from lepaute.kit.later import ticker
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
@@ -18,11 +18,8 @@ from lepaute.measure.clocks.wording import answer, detail_lines, fact_lines, len
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    from matplotlib import ticker
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-else:
-    ticker = later("matplotlib.ticker")
 
 #: Errors below are drawn there.
 _MIN_S = 1e-9

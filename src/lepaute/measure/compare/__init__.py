@@ -21,14 +21,4 @@ if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import by_ranks as by_ranks
     from lepaute.measure.compare.verdicts import Verdict as Verdict
 
-__all__ = ["Comparison", "Verdict", "archives", "by_ranks", "outputs"]
-
-_HOME_OF = {
-    "Comparison": ("lepaute.measure.compare.comparison", "Comparison"),
-    "Verdict": ("lepaute.measure.compare.verdicts", "Verdict"),
-    "archives": ("lepaute.measure.compare.comparison", "archives"),
-    "by_ranks": ("lepaute.measure.compare.comparison", "by_ranks"),
-    "outputs": ("lepaute.measure.compare.benchmark_output", "outputs"),
-}
-
-__getattr__, __dir__ = public_names(__name__, _HOME_OF)
+__getattr__, __dir__, __all__ = public_names(__name__)

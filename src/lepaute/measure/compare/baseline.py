@@ -65,8 +65,7 @@ def against_baseline(
     rows_first = facts[-1].primary if primary is None else tuple(primary)
     rows = day_verdicts(summaries, right, margin=margin, correction=correction, primary=rows_first)
     if not rows:
-        if summaries[summaries["library"] == BASELINE].get("disturbed", pandas.Series([False])).all():
-            raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
+        check_days(days)
         raise InputError(f"{build.path.name} and the baseline have no operation and size in common")
     libraries = [
         replace(next(library for library in about.libraries if library.label == label), label=name[label])
@@ -101,6 +100,12 @@ def against_baseline(
         ),
         cannot_fail=few if len(number_of) < MIN_DAYS else "",
     )
+
+
+def check_days(days: Sequence[Archive]) -> None:
+    """Raises ArchiveError for another kind, InputError where no mpirun of any day was undisturbed."""
+    if not any((runs["block"].ge(0) & ~runs["disturbed"]).any() for runs in map(mpi_campaign.mpiruns, days)):
+        raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
 
 
 def _label_of(facts: mpi_campaign.CampaignFacts, label: str | None, archive: Archive) -> str:

@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lepaute.errors import DesignError
-from lepaute.kit.later import later
+from lepaute.kit.later import ticker
 from lepaute.kit.picture import BLUE, RED, SOFT, entitle, measured_origin, new_figure, write_picture
 from lepaute.kit.text import counted
 from lepaute.measure.design.columns import Value
 from lepaute.measure.design.table import Design
 
 if TYPE_CHECKING:
-    from matplotlib import ticker
     from matplotlib.axes import Axes
-else:
-    ticker = later("matplotlib.ticker")
 
 MAX_FACTORS = 7
 _MAX_TEXT_LEVELS = 30

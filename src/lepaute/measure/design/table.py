@@ -8,12 +8,12 @@ sets of columns; any other design declares its columns and their types in its he
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.files import write_whole
-from lepaute.kit.later import later
+from lepaute.kit.later import pandas
 from lepaute.kit.notebook import table_html
 from lepaute.measure.design.columns import (
     DECLARATION,
@@ -29,11 +29,6 @@ from lepaute.measure.design.columns import (
     split_cells,
 )
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    import pandas
-else:
-    pandas = later("pandas")
 
 #: Limits for untrusted files: about a gigabyte of memory.
 MAX_BYTES = 256 << 20

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.journal import damaged, drop_broken_end, entries
 from lepaute.kit.json_values import from_json, to_json
+from lepaute.kit.later import pandas
 from lepaute.kit.node_sets import folded
 from lepaute.kit.outputs import check_archive_output
 from lepaute.kit.python_files import line_in
@@ -27,8 +28,6 @@ from lepaute.measure.raw_files import table_blocks
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.measure.experiment.job import Job
 
 #: Folders of the workspace whose files become members of the same name.

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lepaute.kit.json_values import ABSENT_IF_NONE
+from lepaute.kit.later import pandas
 from lepaute.measure.archive.metadata import Failure, LostNode, Phase, Session
 from lepaute.measure.raw_files import Value
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.measure.experiment.workspace import Workspace
 
 

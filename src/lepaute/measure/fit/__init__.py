@@ -22,34 +22,7 @@ if TYPE_CHECKING:
 else:
     archive, fitted_models = later("lepaute.measure.archive"), later("lepaute.measure.fit.fitted_models")
 
-__all__ = [
-    "FittedModels",
-    "SegmentedLine",
-    "diagnose",
-    "factor_frame",
-    "factor_tests",
-    "findings",
-    "models",
-    "platform_and_models",
-    "platform_from_archive",
-    "read_durations",
-    "segment",
-    "segment_jointly",
-]
-
-#: Loaded when they are first used, with NumPy, SciPy and pandas.
-_NAMES_IN = {
-    "diagnostics": ("diagnose",),
-    "duration_tables": ("read_durations",),
-    "experiments": ("findings",),
-    "fitted_models": ("FittedModels", "platform_and_models", "platform_from_archive"),
-    "observations.factors": ("factor_frame", "factor_tests"),
-    "segmentation": ("SegmentedLine", "segment", "segment_jointly"),
-}
-
-__getattr__, __dir__ = public_names(
-    __name__, {name: (f"lepaute.measure.fit.{module}", name) for module, names in _NAMES_IN.items() for name in names}
-)
+__getattr__, __dir__, __all__ = public_names(__name__, "models")
 
 
 def models(

@@ -61,8 +61,9 @@ from lepaute.measure.fit.variability.episodes import in_usual_state, without_slo
 from lepaute.measure.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
 from lepaute.measure.fit.variability.steps import time_scale_of
 from lepaute.measure.observation_columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
-from lepaute.simulate.platform.kernel_model import told_of_missing
-from lepaute.simulate.platform.schema import Blas, Days, KernelModel, Network, Platform, Sentinel, SlowState, Wandering
+from lepaute.simulate.platform.kernel_model import KernelModel, told_of_missing
+from lepaute.simulate.platform.network_model import Network
+from lepaute.simulate.platform.schema import Blas, Days, Platform, Sentinel, SlowState, Wandering
 
 NODE = 1
 #: Probes that a warning names, all of one node.

@@ -13,6 +13,7 @@ import numpy as np
 
 from lepaute.errors import FitError
 from lepaute.kit import picture
+from lepaute.kit.later import pandas
 from lepaute.kit.text import size_text, value_and_interval, with_interval
 from lepaute.measure.archive.setups.topology import Cache
 from lepaute.measure.fit.numeric import Floats
@@ -21,7 +22,6 @@ from lepaute.stats.intervals import median_interval
 from lepaute.stats.robust import robust_sd
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 MAX_BREAKPOINTS = 24

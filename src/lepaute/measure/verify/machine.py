@@ -15,12 +15,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
+from lepaute.kit.later import pandas
 from lepaute.kit.text import significant
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.measure.sentinel import Guard
     from lepaute.simulate import Application, Prediction
     from lepaute.simulate.platform import Platform

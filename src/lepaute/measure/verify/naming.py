@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lepaute.kit.later import pandas
 from lepaute.kit.text import ranks_text
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.prediction.document import cell_of
 
 if TYPE_CHECKING:
-    import pandas
-
     from lepaute.simulate import Application
 
 _OF_HPL = ("n", "nb", "p", "q")

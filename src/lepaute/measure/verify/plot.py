@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pandas
 from lepaute.kit.picture import (
     APART,
     GREEN,
@@ -24,7 +24,6 @@ from lepaute.measure.verify.comparison import decision_of, sentence
 from lepaute.measure.verify.naming import panels_of, varied_columns
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib import lines, patches
     from matplotlib.figure import Figure
 else:

@@ -1,25 +1,33 @@
-"""Simulated applications: a folder each. A line here makes one known to the command line."""
+"""Simulated applications: a folder each. An entry here makes one known everywhere."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from lepaute.simulate.application import Application
+    from lepaute.simulate.apps.hpl import Hpl as Hpl
+    from lepaute.simulate.apps.replay import TraceReplay as TraceReplay
+    from lepaute.simulate.apps.stencil import Stencil as Stencil
 
-#: Name of the application -> its module and class.
+
+class Entry(NamedTuple):
+    """An application: its module and class, and the arguments and options of a run that help and tests show."""
+
+    module: str
+    class_name: str
+    example: str
+
+
 APPLICATIONS = {
-    "hpl": ("lepaute.simulate.apps.hpl", "Hpl"),
-    "stencil": ("lepaute.simulate.apps.stencil", "Stencil"),
-    "trace": ("lepaute.simulate.apps.replay", "TraceReplay"),
+    "hpl": Entry("lepaute.simulate.apps.hpl", "Hpl", "--n 20k --nb 128 --grid 8x8"),
+    "stencil": Entry(
+        "lepaute.simulate.apps.stencil", "Stencil", "--grid 2x1x1 --cells 512x512x512 --cell-time 2e-9 --noise 0.02"
+    ),
+    "trace": Entry("lepaute.simulate.apps.replay", "TraceReplay", "run.parquet"),
 }
 
 
-def class_modules() -> dict[str, str]:
-    """Name of each application's class -> the module that it is imported from."""
-    return {class_name: module for module, class_name in APPLICATIONS.values()}
-
-
 def application_class(name: str) -> "type[Application]":
-    module, class_name = APPLICATIONS[name]
-    application: type[Application] = getattr(import_module(module), class_name)
+    entry = APPLICATIONS[name]
+    application: type[Application] = getattr(import_module(entry.module), entry.class_name)
     return application

@@ -10,8 +10,9 @@ from lepaute.simulate.platform.topology import numbers_between
 from lepaute.simulate.platform.values import core_modes
 
 if TYPE_CHECKING:
-    from lepaute.simulate.platform.network_model import Network
-    from lepaute.simulate.platform.schema import KernelModel, Piece, Platform, Segment
+    from lepaute.simulate.platform.kernel_model import KernelModel, Piece
+    from lepaute.simulate.platform.network_model import Network, Segment
+    from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.platform.simgrid import Wiring
 
 KERNELS = tuple(_core.kernel_names())

@@ -18,8 +18,9 @@ from lepaute.stats.cholesky import Matrix, lower_factor, lower_times
 
 if TYPE_CHECKING:
     from lepaute.simulate.conditions import Layers
+    from lepaute.simulate.platform.kernel_model import KernelModel, Piece
     from lepaute.simulate.platform.network_model import Network, Segment
-    from lepaute.simulate.platform.schema import KernelModel, Nodes, Piece, Platform
+    from lepaute.simulate.platform.schema import Nodes, Platform
     from lepaute.simulate.platform.topology import CableModel, Topology
 
 #: Streams of draws, apart from those of the engine.

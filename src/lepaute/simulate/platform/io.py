@@ -17,23 +17,9 @@ from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import read_text, read_yaml
 from lepaute.kit.files import is_file, write_whole
 from lepaute.kit.numbers import of_type, path_of, plain
-from lepaute.simulate.platform.schema import Platform, platform_text
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.values import MAX_NODES, Value
 from lepaute.version import __version__
-
-__all__ = [
-    "ALIASES",
-    "SHIPPED_FOLDER",
-    "dump_platform",
-    "load_platform",
-    "override",
-    "parse_platform",
-    "platform_text",
-    "setting_text",
-    "shipped_names",
-    "with_population",
-    "with_values",
-]
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
 #: Names that stand for a shipped platform.

@@ -19,25 +19,15 @@ from lepaute.kit.documents import MAX_BYTES
 from lepaute.kit.files import write_whole
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
-from lepaute.simulate.platform.kernel_model import Goodness, KernelModel, Noise, PerCpu, Piece
-from lepaute.simulate.platform.network_model import (
-    Costs,
-    Loopback,
-    MessageNoise,
-    Network,
-    NodeLink,
-    NoiseMode,
-    Remote,
-    Segment,
-)
-from lepaute.simulate.platform.population import Group, Population
+from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu
+from lepaute.simulate.platform.network_model import Network
+from lepaute.simulate.platform.population import Population
 from lepaute.simulate.platform.topology import Topology
 from lepaute.simulate.platform.values import (
     MAX_CORES,
     Check,
     CoreCount,
     Count,
-    Covariance,
     DegreesOfFreedom,
     NodeCount,
     NonNegative,
@@ -135,37 +125,6 @@ class Assumption(Value):
             self.what if self.relative_sd is None else f"{self.what} (sd {significant(100.0 * self.relative_sd, 2)} %)"
         )
 
-
-__all__ = [
-    "FORMAT",
-    "Assumption",
-    "Blas",
-    "Costs",
-    "Covariance",
-    "Days",
-    "Drift",
-    "Goodness",
-    "Group",
-    "KernelModel",
-    "Loopback",
-    "MessageNoise",
-    "Network",
-    "NodeLink",
-    "Nodes",
-    "Noise",
-    "NoiseMode",
-    "PerCpu",
-    "Piece",
-    "Platform",
-    "Population",
-    "Power",
-    "Remote",
-    "Segment",
-    "Sentinel",
-    "SlowState",
-    "Topology",
-    "json_schema",
-]
 
 FORMAT: Final = "lepaute-platform/1"
 

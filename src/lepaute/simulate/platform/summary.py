@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from math import exp
 
 from lepaute.kit.text import counted, duration, percent, quantity, seconds, significant
+from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.simulate.platform.network_model import BusyReceiver, Loopback, Remote, Segment
-from lepaute.simulate.platform.schema import KernelModel, Platform, Population
+from lepaute.simulate.platform.population import Population
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.topology import topology_lines
 from lepaute.simulate.platform.values import Bounds, Polynomial
 

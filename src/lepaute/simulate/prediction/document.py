@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_whole
 from lepaute.kit.frames import frame_of
+from lepaute.kit.later import pd
 from lepaute.kit.notebook import facts_html
 from lepaute.simulate.application import parameter_kinds
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.simulate.application import Application
     from lepaute.simulate.prediction.prediction import Prediction, Run
 

@@ -184,7 +184,7 @@ class _Batch:
     ) -> None:
         self.applications, self.engine = applications, request.engine or usual_engine(applications[0])
         usual = request.runs is None
-        self.runs = usual_runs(applications, self.engine, request.fidelity) if usual else plain(request.runs)
+        self.runs = usual_runs(applications, self.engine, request.simulated_fidelity) if usual else plain(request.runs)
         check_runs(applications, self.runs)
         if request.trace is not None and len(applications) > 1:
             raise InputError(f"a trace is of one combination, and there are {len(applications)}; shorten the lists")

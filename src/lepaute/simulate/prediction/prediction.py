@@ -7,7 +7,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pd
 from lepaute.kit.notebook import Public, facts_html
 from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.text import counted, scaled_unit, value_and_interval, with_interval
@@ -22,7 +22,6 @@ from lepaute.stats.control_variates import Controls
 from lepaute.stats.intervals import basis_of_interval, expected, median_of_runs, prediction_interval
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib import axes
 
     from lepaute.simulate import slow_state
@@ -30,8 +29,10 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction import document
     from lepaute.simulate.prediction import plot as plots
 else:
-    axes, pd, traces = later("matplotlib.axes"), later("pandas"), later("lepaute.simulate.trace")
-    slow_state, document = later("lepaute.simulate.slow_state"), later("lepaute.simulate.prediction.document")
+    axes = later("matplotlib.axes")
+    traces = later("lepaute.simulate.trace")
+    slow_state = later("lepaute.simulate.slow_state")
+    document = later("lepaute.simulate.prediction.document")
     plots = later("lepaute.simulate.prediction.plot")
 
 

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.errors import InputError
+from lepaute.kit.later import pd
 from lepaute.kit.text import tally
 from lepaute.watch.foreign.hpl import is_hpl, read_hpl
 from lepaute.watch.foreign.reframe import is_reframe, read_reframe
 from lepaute.watch.foreign.rows import Source, read_source
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from lepaute.watch.foreign.mapping import Mapping
 
 CSV = "csv"

@@ -9,24 +9,17 @@ alarms on the same days if they had nothing in common. Days with mostly the same
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from lepaute.errors import InputError
-from lepaute.kit.later import later
+from lepaute.kit.later import stats
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.proposed_event import DAYS, PLATFORM, ProposedEvent, factor_changes
 from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, Machine, Node, day_numbers, day_of
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = later("scipy.stats")
-
 
 #: A raw test below this is an alarm: the level of the thesis.
 ALARM = 1e-4

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.frames import csv_reader
 from lepaute.kit.json_values import finite_json
-from lepaute.kit.later import later
+from lepaute.kit.later import stats
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, p_text, signed_percent
@@ -24,12 +24,6 @@ from lepaute.watch.changelog import ALL, MAX_BYTES, Event, Inventory, NodeSet, O
 from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 from lepaute.watch.values import NODE, Machine, Node, day_of
-
-if TYPE_CHECKING:
-    from scipy import stats
-else:
-    stats = later("scipy.stats")
-
 
 #: Shapes: a new level, a drift, or days after which all was as before.
 STEP, DRIFT, DAYS = "step", "drift", "days"

@@ -26,7 +26,9 @@ from lepaute.measure.fit.observations.factors import usual_conditions
 from lepaute.measure.fit.variability.episodes import in_usual_state, without_slow_messages
 from lepaute.measure.fit.variability.sentinels import watches
 from lepaute.measure.observation_columns import KERNELS, P2P
-from lepaute.simulate.platform.schema import KernelModel, Network, Wandering
+from lepaute.simulate.platform.kernel_model import KernelModel
+from lepaute.simulate.platform.network_model import Network
+from lepaute.simulate.platform.schema import Wandering
 
 FORMAT = "lepaute-diagnosis/1"
 

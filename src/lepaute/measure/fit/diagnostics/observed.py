@@ -14,7 +14,8 @@ from lepaute.measure.fit.observations.calibrations import THREADS, NodeShape
 from lepaute.measure.fit.observations.calls import MODELLED, Calls, calls_by_kernel, place_of
 from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
 from lepaute.measure.fit.variability.crowding import relieved
-from lepaute.simulate.platform.schema import KernelModel, Network, Piece, Segment
+from lepaute.simulate.platform.kernel_model import KernelModel, Piece
+from lepaute.simulate.platform.network_model import Network, Segment
 
 #: Numbers of nodes of a fitted platform begin here.
 FIRST_NODE = 1

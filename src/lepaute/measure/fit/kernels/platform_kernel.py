@@ -20,7 +20,7 @@ from lepaute.measure.fit.kernels.regions import ENOUGH_IN_CONTEXT, first_match
 from lepaute.measure.fit.mixtures import Mode
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
 from lepaute.measure.fit.observations.calls import Calls
-from lepaute.simulate.platform.schema import KernelModel
+from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.stats import algebra
 
 CLASSES = 4

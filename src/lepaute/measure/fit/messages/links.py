@@ -20,7 +20,7 @@ from lepaute.errors import FitError
 from lepaute.measure.fit.messages import conditions, distances
 from lepaute.measure.fit.messages import network as networks
 from lepaute.measure.fit.messages.segment import FittedSegment, Series, relative_line, series_of
-from lepaute.simulate.platform.schema import Network
+from lepaute.simulate.platform.network_model import Network
 
 
 def network_model(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lepaute.kit.later import later
+from lepaute.kit.later import later, pandas
 from lepaute.kit.notebook import table_html
 from lepaute.kit.picture import (
     MEASURED,
@@ -39,10 +39,9 @@ from lepaute.stats.decision import Decision
 from lepaute.stats.student import NORMAL_975
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib import axes as mpl_axes
 else:
-    pandas, mpl_axes = later("pandas"), later("matplotlib.axes")
+    mpl_axes = later("matplotlib.axes")
 
 #: So many points are drawn large.
 FEW = 100

@@ -9,7 +9,8 @@ from math import fsum
 from xml.sax.saxutils import quoteattr
 
 from lepaute.errors import InputError
-from lepaute.simulate.platform.schema import Platform, Segment
+from lepaute.simulate.platform.network_model import Segment
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid.latency import (
     ENVELOPE_BYTES,
     Latencies,

@@ -7,7 +7,8 @@ segment of ours says the latency of the whole route, however many links it has, 
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
-from lepaute.simulate.platform.schema import Platform, Segment
+from lepaute.simulate.platform.network_model import Segment
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.topology import Topology
 
 #: What SMPI adds to each message: tag, destination, communicator.

@@ -7,7 +7,8 @@ from math import fsum
 from xml.sax.saxutils import quoteattr
 
 from lepaute.simulate.platform.kernel_model import piece_of, value_of
-from lepaute.simulate.platform.schema import Network, Platform, Segment
+from lepaute.simulate.platform.network_model import Network, Segment
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid.latency import NOMINAL_S, Latencies, exact, product, quotient, text_of
 from lepaute.simulate.platform.topology import Topology
 
