@@ -118,6 +118,7 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
 
 def test_a_list_is_refused_by_the_option_that_takes_one_value(refusal_of):
     run = ("predict", "hpl", "-p", "dahu", "--n", "2000")
+    assert refusal_of(*run, "--n", "3000") == "lepaute: --n is given twice; give it once\n"
     assert refusal_of(*run, "--nb", "128,0") == "lepaute: --nb is 0; it must be a whole number >= 1\n"
     assert refusal_of(*run, "--nb", "128,x") == "lepaute: --nb is 'x'; it must be a whole number\n"
     assert refusal_of(*run, "--threads-per-rank", "1,2").endswith("'1,2'; it takes one whole number\n")

@@ -204,7 +204,7 @@ def ready(
         "n": [whole_of(word, "--n") for word in n.split(",")] if n is not None else [],
         "nb": [whole_of(word, "--nb", 1) for word in nb.split(",")] if nb is not None else [],
         "grid": ["x".join(map(str, grid_of(word, "--grid"))) for word in grid.split(",")] if grid is not None else [],
-        "threads_per_rank": [threads] if threads is not None else [],
+        "threads_per_rank": [] if threads is None else [threads],
     }
     subject = Subject(
         platform,
