@@ -63,7 +63,6 @@ def command(
     if compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
-    _days(options)  # refused before anything is measured
     measured = _measured(context, libraries, measuring, options, output, where)
     if options.baseline and not options.measure_only:
         _show([_against_baseline(measured, options)], options, _measured_facts(measured))
@@ -222,6 +221,7 @@ def _measured(
     written = options.outputs_of(measuring.ranks)
     check_outputs({"--output": outputs, **written}, force=options.force)
     _refuse_unused(context, libraries, measuring, options)
+    _days(options)  # refused before anything is measured
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")
     if len(libraries) != 2 and not (options.left and options.right):
