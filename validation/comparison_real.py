@@ -4,9 +4,9 @@
 
 Fixed before anything was looked at; by the command, with sentinels and repetitions as users have them: Open MPI against
 itself, where Allreduce waits for 0.5 µs more and Bcast does not; 8 bytes and 1 KiB, 2 ranks; budgets of one and three
-minutes, each with nothing beside, with a program that takes a core for 10 of every 40 s, and with it throughout. At
-most one campaign of six has a decided row of Bcast (two have with 3 %); no row of Allreduce is decided the wrong way.
-How many are decided is the power. Builds against baselines need four days, and were not tried.
+minutes, each with nothing more beside than others who use the machine, with a program that takes a core for 10 of every
+40 s, and with it throughout. At most one campaign of six has a decided row of Bcast (two have with 3 %); no row of
+Allreduce is decided the wrong way. How many are decided is the power. Builds against baselines need four days.
 """
 
 import json
@@ -19,12 +19,9 @@ from itertools import product
 from pathlib import Path
 
 import pandas
-from support.goals import Goal, markdown
 from support.mpi_campaigns import prefix
-from support.options import Options
 from support.real_runs import LEPAUTE
-from support.report import run_study, say
-from support.tables import in_scratch
+from support.report import Goal, Options, in_scratch, markdown, run_study, say
 
 STUDY = "comparison_real"
 LOADS, BUDGETS_MIN = ("nothing", "periodic", "throughout"), (1, 3)
