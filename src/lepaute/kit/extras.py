@@ -32,7 +32,7 @@ def need(extra: str, wanted_by: str = "this") -> None:
             raise MissingExtra(_line(module, extra, wanted_by))
 
 
-def lacking() -> dict[str, tuple[str, ...]]:
+def missing_modules() -> dict[str, tuple[str, ...]]:
     """By extra, in the order of EXTRAS, its modules that are not installed; imports none of them."""
     return {name: tuple(module for module in modules if not _is_installed(module)) for name, modules in EXTRAS.items()}
 

@@ -66,7 +66,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
                     sync(target.parent)
 
 
-def write_whole(path: str | Path, content: str | bytes) -> None:
+def write_atomic(path: str | Path, content: str | bytes) -> None:
     """Writes a file whole or not at all, text as UTF-8; raises as `whole_file`."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)

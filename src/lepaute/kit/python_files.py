@@ -43,8 +43,10 @@ LONGEST_SILENCE_S = 300.0
 _CHECK_EVERY_S = 1.0
 #: Functions that draw from a generator of all, or tell what is another thing in each run.
 _GENERATORS = re.compile(r"(?:random|numpy\.random)\.(?!(?:seed|getstate|setstate|get_state|set_state)$)[a-z_]+")
-_UNSEEDED = re.compile(r"random\.Random|numpy\.random\.(?:default_rng|RandomState|SeedSequence|PCG64|MT19937|Philox)")
-_OF_SYSTEM = re.compile(
+_RNG_CONSTRUCTORS = re.compile(
+    r"random\.Random|numpy\.random\.(?:default_rng|RandomState|SeedSequence|PCG64|MT19937|Philox)"
+)
+_NONDETERMINISTIC_CALLS = re.compile(
     r"random\.SystemRandom|os\.(?:u|get)random|uuid\.uuid[14]|secrets\.[a-z_]+|os\.getp?pid|datetime\.date\.today|"
     r"time\.(?:(?:time|perf_counter|monotonic|process_time|thread_time)(?:_ns)?|localtime|gmtime|ctime)|"
     r"datetime\.datetime\.(?:now|today|utcnow)"
@@ -99,12 +101,12 @@ class _Source:
         seeded = not _SEEDS.isdisjoint(name for node, name in calls if node.args or node.keywords)
         draws = []
         for node, name in calls:
-            if _UNSEEDED.fullmatch(name):
+            if _RNG_CONSTRUCTORS.fullmatch(name):
                 surely = None if node.args or node.keywords else True
             elif _GENERATORS.fullmatch(name):
                 surely = not seeded
             else:
-                surely = not _CLOCKS.match(name) if _OF_SYSTEM.fullmatch(name) else None
+                surely = not _CLOCKS.match(name) if _NONDETERMINISTIC_CALLS.fullmatch(name) else None
             if surely is not None:
                 draws.append((f"{self.name}:{node.lineno}: {name}()", surely))
         return draws

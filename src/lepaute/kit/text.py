@@ -234,7 +234,7 @@ def p_text(value: float) -> str:
     return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
 
 
-def unbroken(text: str) -> str:
+def with_nonbreaking_units(text: str) -> str:
     """The text, in which no line is broken between a number and its unit."""
     return _OF_UNIT.sub("\u00a0", text)
 
@@ -244,9 +244,8 @@ def folded(text: str, width: int, indent: int = 0) -> str:
     but the first are indented."""
     if len(text) <= width:
         return text
-    lines = textwrap.wrap(
-        unbroken(text), width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
+    text = with_nonbreaking_units(text)
+    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\u00a0", " ")
 
 

@@ -17,7 +17,7 @@ from typing import Literal, Self, get_args
 
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json, read_text
-from lepaute.kit.files import hold_lock, not_written, write_whole
+from lepaute.kit.files import hold_lock, not_written, write_atomic
 from lepaute.kit.json_values import from_json
 from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.archive import Archive
@@ -66,7 +66,7 @@ class SubmittedTest:
     def save(self) -> None:
         plain = dataclasses.asdict(self)
         del plain["folder"], plain["name"]
-        write_whole(self.folder / f"{self.name}{SUFFIX}", json.dumps(plain, indent=2) + "\n")
+        write_atomic(self.folder / f"{self.name}{SUFFIX}", json.dumps(plain, indent=2) + "\n")
 
 
 def submitted_tests(folder: Path) -> list[SubmittedTest]:

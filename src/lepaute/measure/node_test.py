@@ -176,7 +176,7 @@ def together(threads: list[int], design: str, seed: int) -> str:
     return "\n".join([*runs, "for one in $all; do wait $one; done"])
 
 
-def pingpongs(seed: int, *, quick: bool) -> Design:
+def pingpong_design(seed: int, *, quick: bool) -> Design:
     """Messages of all sizes, there and back."""
     counts = {"pingpong": QUICK_PINGPONGS if quick else PINGPONGS}
     return p2p_design(seed, counts=counts, size_range_bytes=(1, MAX_BYTES))

@@ -70,7 +70,7 @@ def read_rank(path: Path) -> RankRecord:
     rows = _rows(packed, names)
     last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
     for column in ("start_ns", "end_ns"):
-        rows[column] += _ahead(header, rows[column])
+        rows[column] += _clock_correction_ns(header, rows[column])
     start = int(header["start_ns"])
     return RankRecord(
         rank=int(header["rank"]),
@@ -79,8 +79,8 @@ def read_rank(path: Path) -> RankRecord:
         mpi=_text(header["mpi"]),
         rows=rows,
         names=names,
-        start_ns=start + int(_ahead(header, numpy.array([start]))[0]),
-        end_ns=last + int(_ahead(header, numpy.array([last]))[0]),
+        start_ns=start + int(_clock_correction_ns(header, numpy.array([start]))[0]),
+        end_ns=last + int(_clock_correction_ns(header, numpy.array([last]))[0]),
         clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
         lost=int(header["lost"]),
         finished=bool(header["finished"]),
@@ -158,7 +158,7 @@ def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") 
     return calls
 
 
-def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
+def _clock_correction_ns(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
     """What to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
     first, last = header["clocks"]
     span = int(last["at_ns"]) - int(first["at_ns"])

@@ -18,7 +18,7 @@ from lepaute.measure.design import Design
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.channel import NodeLost
-from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.version import __version__
@@ -122,7 +122,7 @@ class NodeSentinel:
             files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(len(pus))]
             found[channel.hello.boot] = duration_of(text.decode() for text in files)
 
-        each_machine(self._nodes, look)
+        for_each_machine(self._nodes, look)
         if not found:
             raise NodeLost(self._nodes.none_left())
         return sum(found.values()) / len(found)

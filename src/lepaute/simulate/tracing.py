@@ -63,14 +63,14 @@ class TraceRequest(Public):
             request = replace(request, ranks=behaviour.trace_ranks())
             ranks = request.ranks or ()
         if self.steps is None and behaviour.trace_rows(ranks, steps) > MAX_ROWS:
-            request = replace(request, steps=middle_steps(application, ranks))
+            request = replace(request, steps=_middle_steps(application, ranks))
         return request
 
     def to_core(self, ranks: int) -> tuple[Sequence[int], Sequence[int] | None]:
         return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 
-def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
+def _middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MAX_ROWS rows, and at least one."""
     steps, behaviour = application.steps, application.on()
 

@@ -43,7 +43,7 @@ def lower_factor(covariance: Matrix) -> list[list[float]]:
     return factor
 
 
-def lower_times(factor: Matrix, vector: Sequence[float]) -> list[float]:
+def multiply_lower_triangular(factor: Matrix, vector: Sequence[float]) -> list[float]:
     """L v for a lower triangular L."""
     product = []
     for row, values in enumerate(factor):

@@ -241,10 +241,10 @@ def _reassigned(deviations: Floats, node: Integers, group: Integers, share: floa
         gain = np.divide(np.maximum(products, 0.0) ** 2, squares, out=np.zeros(len(node)), where=squares > 0)
         better = (gain > most) & (products >= share * squares)
         best, most = np.where(better, number, best), np.where(better, gain, most)
-    return _large_enough(best, node)
+    return _drop_small_groups(best, node)
 
 
-def _large_enough(group: Integers, node: Integers) -> Integers:
+def _drop_small_groups(group: Integers, node: Integers) -> Integers:
     """The groups with enough nodes and streams, numbered anew."""
     number = np.full(len(group), -1, np.int64)
     for each in np.unique(group[group >= 0]):
@@ -280,7 +280,7 @@ def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     for count in _COUNTS:
         if MIN_NODES * count > nodes:
             return
-        group = _large_enough(hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
+        group = _drop_small_groups(hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
         if group.max() > 0 or (group.max() == 0 and (group < 0).any()):
             yield group
 

@@ -70,8 +70,8 @@ def drift(
     if len(x) > MAX_VALUES:
         size = -(-len(x) // MAX_VALUES)
         dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))
-    slope_per_s, rising = theil_sen(dates, x)
-    p = _mann_kendall(x, rising, float(cautious_correlation(x - slope_per_s * (dates - dates[0]))))
+    slope_per_s, kendall_s = theil_sen(dates, x)
+    p = _mann_kendall(x, kendall_s, float(cautious_correlation(x - slope_per_s * (dates - dates[0]))))
     middle = float(np.median(x))
     total = slope_per_s * float(dates[-1] - dates[0]) / middle
     significant = p <= false_alarms and abs(total) >= least_size
@@ -85,14 +85,14 @@ def theil_sen(dates: Floats, x: Floats) -> tuple[float, float]:
     return float(np.median(rise / (dates[late] - dates[early]))), float(np.sign(rise).sum())
 
 
-def _mann_kendall(x: Floats, rising: float, rho: float) -> float:
+def _mann_kendall(x: Floats, kendall_s: float, rho: float) -> float:
     """Two-sided p-value by the normal approximation, with ties (Kendall, Rank Correlation Methods, 4th ed., 4.9)."""
     n = len(x)
     ties = np.unique(x, return_counts=True)[1]
     variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
     if variance <= 0:
         return 1.0  # all values are equal
-    z = max(0.0, abs(rising) - 1) / sqrt(variance * (1 + rho) / (1 - rho))
+    z = max(0.0, abs(kendall_s) - 1) / sqrt(variance * (1 + rho) / (1 - rho))
     return erfc(z / sqrt(2))
 
 

@@ -128,8 +128,8 @@ class Progress:
         target = self.target
         if self.estimate is None:
             return f"no interval from {counted(self.seen, 'value')}, the first look is at {target.least}"
-        verdict = "is reached" if self.reached else "is not reached"
-        aim = f"the target of {exact_number(100 * target.relative_half_width)} % {verdict}"
+        outcome = "is reached" if self.reached else "is not reached"
+        aim = f"the target of {exact_number(100 * target.relative_half_width)} % {outcome}"
         if self.relative_half_width == inf:
             return (
                 f"{target.statistic} 0 ({self.used} values): no relative width, {aim}; time more work per observation"
@@ -269,7 +269,7 @@ def values_needed(first_stage: Sequence[float], half_width: float, confidence: f
     return max(count, ceil(needed)) if isfinite(needed) else inf
 
 
-def median_deviation(values: Sequence[float]) -> float:
+def median_sd_factor(values: Sequence[float]) -> float:
     """The d with which a median of n values like these has the standard deviation d / sqrt(n), in large samples.
 
     values: in the order of their measurement, at least 4. Their spread is taken from the interquartile range, so that a
@@ -288,14 +288,14 @@ def median_deviation(values: Sequence[float]) -> float:
 
 
 def calls_for_median(deviation: float, half_width: float, confidence: float = 0.95) -> float:
-    """How many values give a median with that half-width; deviation: of `median_deviation`."""
+    """How many values give a median with that half-width; deviation: of `median_sd_factor`."""
     return (NormalDist().inv_cdf(0.5 + confidence / 2) * deviation / half_width) ** 2
 
 
 def calls_for_least_error(deviation: float, between: float, mpirun_s: float, call_s: float) -> float:
     """How many calls an mpirun has so that the mean over mpiruns has the least variance for the time they take.
 
-    deviation: of a call, of `median_deviation`; between: standard deviation of the effects of mpiruns
+    deviation: of a call, of `median_sd_factor`; between: standard deviation of the effects of mpiruns
     mpirun_s, call_s: what an mpirun takes without calls, and each call
     Source: W. G. Cochran, Sampling Techniques (3rd ed., 1977), section 10.6: with m mpiruns of n calls the variance
     (between^2 + deviation^2 / n) / m has its least value, for m (mpirun_s + n call_s) seconds, at the n returned.

@@ -36,7 +36,7 @@ POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 WHICH = ("name", "class", "program")
 
 
-def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Application":
+def build_application(values: Mapping[str, Any], folder: Path | None = None) -> "Application":
     """The application of `values`: its name, its class as FILE.py:CLASS in `folder` or a program there, and its fields.
 
     Raises InputError for a field that it does not have, and for a value that cannot be.

@@ -27,7 +27,7 @@ from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Weakness
 from lepaute.study.components import (
     WHICH,
-    application_of,
+    build_application,
     multiple,
     platform_fields,
     slowest_nodes,
@@ -152,7 +152,7 @@ class Configurations:
         """The application at a point; raises InputError or PlatformError for one, a platform or a mapping that cannot
         be, each by itself."""
         values = self._values(point)
-        application = application_of(self._application_values(values), self.folder)
+        application = build_application(self._application_values(values), self.folder)
         self._mapping(values, self._platform(values), application)
         return application
 
@@ -175,7 +175,7 @@ class Configurations:
         values = self._application_values(self._values(point))
         known = {name: value for name, value in values.items() if name not in WHICH}
         try:
-            application = application_of(values, self.folder)
+            application = build_application(values, self.folder)
         except InputError:
             return known
         return known | application.parameters() | {"ranks": application.ranks}
@@ -221,7 +221,7 @@ class Configurations:
         return fields
 
     def _made(self, values: Mapping[str, Any]) -> Configuration:
-        application = application_of(self._application_values(values), self.folder)
+        application = build_application(self._application_values(values), self.folder)
         platform = self._platform(values)
         mapping = self._mapping(values, platform, application)
         study = self.study

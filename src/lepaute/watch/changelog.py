@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.frames import csv_reader, csv_text
 from lepaute.kit.later import np, npt, pd
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
@@ -187,7 +187,7 @@ def _write(path: Path, own: str, entries: Iterable[tuple[Event | Outlier, str]])
         (entry.date.isoformat(), entry.nodes.cluster, entry.nodes.text, cell, entry.reason, entry.author)
         for entry, cell in entries
     )
-    write_whole(path, csv_text([("date", "cluster", "node", own, "description", "author"), *rows]).encode())
+    write_atomic(path, csv_text([("date", "cluster", "node", own, "description", "author"), *rows]).encode())
 
 
 def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, str], Entry]) -> tuple[Entry, ...]:

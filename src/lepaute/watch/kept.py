@@ -19,7 +19,7 @@ import pandas as pd
 
 from lepaute.errors import LepauteError
 from lepaute.kit.builds import cache_folder, digests, drop_oldest, make_cache
-from lepaute.kit.files import whole_file, write_whole
+from lepaute.kit.files import whole_file, write_atomic
 
 #: The oldest of more files are removed.
 MAX_KEPT = 256
@@ -73,7 +73,7 @@ def keep_object(of: object, value: Any) -> None:
     """Keeps an object in place of what there was; of : what decides it and whose it is, whose repr tells it whole."""
     with contextlib.suppress(LepauteError, OSError):
         name, content = f"{_hex(f'{_sources()}{of!r}')}.state", pickle.dumps(value)
-        _write(cache_folder() / _FOLDER, name, lambda path: write_whole(path, content))
+        _write(cache_folder() / _FOLDER, name, lambda path: write_atomic(path, content))
 
 
 def _hex(text: str) -> str:

@@ -38,7 +38,7 @@ from lepaute.measure.experiment.workspace import folder_of
 from lepaute.measure.layout import ALL
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
-from lepaute.measure.nodes.group import Nodes, each_machine, side_by_side
+from lepaute.measure.nodes.group import Nodes, for_each_machine, side_by_side
 from lepaute.measure.nodes.results import check_same_place
 from lepaute.measure.plan import FULL, QUICK, SEMANTICS, PlannedRun, calibration_s, plan, reckoned_s, room
 from lepaute.measure.probes import Probes, build_probes
@@ -228,7 +228,7 @@ class Calibration(Campaign):
                 runs = [run for run in runs if run.load == ALL and run.probe in further]
             self._block(Site((node,), (by_name[name],)), runs, stopping)
 
-        each_machine(self.nodes, measure)
+        for_each_machine(self.nodes, measure)
         self._links_of([link for link in self._links if link.run.block == block], by_name)
         if block == 0:
             self._find_semantics(by_name)

@@ -19,7 +19,7 @@ from lepaute.measure.kernel_set import (
     timing_of,
 )
 from lepaute.measure.layout import MADE_UP, Layout, layout_of
-from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.nodes.results import check_architecture, check_started
 from lepaute.measure.probes import Probes
 
@@ -85,7 +85,7 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
         except EnvironmentProblem as problem:
             raise EnvironmentProblem(f"{channel.name}: {problem}") from None
 
-    each_machine(nodes, choose)
+    for_each_machine(nodes, choose)
     settled = settle(chosen, lambda name, coretype: _timer(nodes[name], python)(coretype))
     return [
         Measured(

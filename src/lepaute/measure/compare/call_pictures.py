@@ -155,7 +155,7 @@ def course(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str])
             Layer("line", one.numbers, times[:, 3], f"bare{side}"),
             Layer("line", one.numbers, times[:, 1], f"line{side}"),
         ]
-    words = ", ".join(f"{one.library} {_later(one)}" for one in found)
+    words = ", ".join(f"{one.library} {_second_half_change_text(one)}" for one in found)
     return Picture(
         f"Run-times of {subject} by the number of the call.",
         f"The calls of all mpiruns by their number, in up to {NUMBERS} bins, {_legend(style)}: median (line), half of "
@@ -234,7 +234,7 @@ def _legend(style: Mapping[str, str]) -> str:
     return " and ".join(f"{name} {_colour(style, name)}" for name in style)
 
 
-def _later(one: SingleCalls) -> str:
+def _second_half_change_text(one: SingleCalls) -> str:
     """Of the second half of an mpirun's calls."""
     if not isfinite(one.later_over_earlier):
         return "too few calls to say"

@@ -36,7 +36,7 @@ from lepaute.measure.compare.summaries import (
     summarise,
     without_levels,
 )
-from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
+from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_by_part
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
 from lepaute.measure.comparison.factors import levels_text
 from lepaute.stats.decision import Decision, Weakness
@@ -280,7 +280,7 @@ def archives(
         every = every.assign(session=every["block"].map(of_block))
     of_mpirun = subject.drop_duplicates("mpirun").set_index("mpirun")
     every = every.assign(ranks=every["mpirun"].map(of_mpirun["ranks"]))
-    disturbed = _disturbed(of_mpirun[of_mpirun["ranks"] == ranks])
+    disturbed = _disturbance_summary(of_mpirun[of_mpirun["ranks"] == ranks])
     numbers = facts[0].all_ranks
     varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
     effects: tuple[FactorEffect, ...] = ()
@@ -301,7 +301,7 @@ def archives(
     if varied:
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
-    of_each = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
+    of_each = verdicts_by_part(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     if disturbed and not all(row.is_disturbed for row in of_each[numbers.index(ranks)]):
         weakening.append(f"{disturbed} and decide nothing")
     return Comparison(
@@ -361,7 +361,7 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
     return tuple(result)
 
 
-def _disturbed(mpiruns: pandas.DataFrame) -> str:
+def _disturbance_summary(mpiruns: pandas.DataFrame) -> str:
     """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
     causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
     return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit import picture
-from lepaute.kit.files import check_output, write_whole
+from lepaute.kit.files import check_output, write_atomic
 from lepaute.kit.printable import printable
 from lepaute.kit.report import page as pages
 from lepaute.kit.text import exact_size, significant, time_unit
@@ -78,7 +78,7 @@ def write_report(comparison: "Comparison", path: str | Path) -> None:
     if KINDS[suffix] == "a figure":
         _write_figure(comparison, path)
     else:
-        write_whole(path, comparison.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(comparison))
+        write_atomic(path, comparison.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(comparison))
 
 
 def _write_figure(comparison: "Comparison", path: Path) -> None:

@@ -167,13 +167,13 @@ def correction_of(word: str) -> Correction:
 def verdicts(summaries: pandas.DataFrame, left: str, right: str, **options: Any) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
-    summaries, options: as of `verdicts_of_each`, which raises the same
+    summaries, options: as of `verdicts_by_part`, which raises the same
     """
-    (only,) = verdicts_of_each([summaries], left, right, **options)
+    (only,) = verdicts_by_part([summaries], left, right, **options)
     return only
 
 
-def verdicts_of_each(
+def verdicts_by_part(
     parts: "Sequence[pandas.DataFrame]",
     left: str,
     right: str,

@@ -284,7 +284,7 @@ SYNCHRONISATION = "dissemination"
 #: Is always tried: how long word of a start takes to reach all ranks.
 BROADCAST = Case("Bcast", BLOCKING, 8)
 #: A trial may take half of the budget, and so long at least.
-TRIAL_LIMIT_S, ALONE_LIMIT_S = 120.0, 60.0
+TRIAL_LIMIT_S, SINGLE_OPERATION_TIMEOUT_S = 120.0, 60.0
 _MAX_TRIALS = 3
 
 
@@ -343,7 +343,7 @@ class Trials:
         for operation, form in operations:
             tell(f"trying {name}: {name_of(operation, form)}")
             mine = [case for case in self._cases(name) if (case.operation, case.form) == (operation, form)]
-            ended = self._try(name, ALONE, place, mine, 1, ALONE_LIMIT_S)
+            ended = self._try(name, ALONE, place, mine, 1, SINGLE_OPERATION_TIMEOUT_S)
             if ended.outcome != COMPLETE:
                 failed[operation, form] = ended.failure
         if len(failed) == len(operations):

@@ -27,7 +27,7 @@ from lepaute.kit.text import counted, seconds, significant
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 from lepaute.measure.design.sizes import Draws
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
-from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
+from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_sd_factor, values_needed
 
 #: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits
 #: few calls of many cases and not all calls of one.
@@ -289,10 +289,10 @@ def _between(trial: pandas.DataFrame, precision: float) -> float:
 
 def _mpiruns(rows: pandas.DataFrame) -> list[tuple[float, float, int]]:
     """Of each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
-    median_deviation), calls."""
+    median_sd_factor), calls."""
     logarithms = [np.log(values) for _, values in rows[rows["local_s"] > 0].groupby("mpirun")["local_s"]]
     return [
-        (float(values.median()), median_deviation(values.tolist()), len(values))
+        (float(values.median()), median_sd_factor(values.tolist()), len(values))
         for values in logarithms
         if len(values) >= 4
     ]

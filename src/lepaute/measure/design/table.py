@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.documents import unpacked
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.later import pandas
 from lepaute.kit.notebook import table_html
 from lepaute.measure.design.columns import (
@@ -149,7 +149,7 @@ def write_design(design: Design, path: Path | str) -> None:
     content = design.to_csv().encode()
     if len(content) > MAX_BYTES:
         raise DesignError(f"{path}: the design takes {len(content)} bytes; the most is {MAX_BYTES}. Split it.")
-    write_whole(path, content)
+    write_atomic(path, content)
 
 
 def _lines(file: BinaryIO, where: str) -> Iterator[str]:

@@ -144,10 +144,10 @@ def _note_reached(
                 told=str(progress),
             )
         )
-    verdict = (
+    outcome = (
         "every level is known well enough" if not short else f"{short} of {len(seen)} levels did not reach their target"
     )
-    tell(f"{verdict}: {until.column} within {100 * until.target.relative_half_width:g} %")
+    tell(f"{outcome}: {until.column} within {100 * until.target.relative_half_width:g} %")
 
 
 def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Key, object]) -> dict[Key, list[float]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
 
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import hold_lock, not_written, write_whole
+from lepaute.kit.files import hold_lock, not_written, write_atomic
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.archive.documents import check_name
@@ -156,7 +156,7 @@ class Workspace:
             ) from None
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
+        write_atomic(path, data)
 
     def close(self) -> None:
         """Closes the files and releases the lock; the folder stays."""

@@ -18,7 +18,7 @@ _COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
 #: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
 #: communication alone, without the computing meanwhile.
-_MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
+_MEAN_COLUMNS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
 
 
 def unit_in(name: str) -> str | None:
@@ -82,7 +82,7 @@ def is_duration(name: str) -> bool:
 def preferred(names: list[str]) -> str | None:
     """Of several columns of durations the mean, else the only one; None where neither tells which."""
     known = {name.replace(" ", ""): name for name in names}
-    means = [known[name] for name in _MEANS if name in known][:1]
+    means = [known[name] for name in _MEAN_COLUMNS if name in known][:1]
     means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 

@@ -25,7 +25,7 @@ from lepaute.measure.fit.observations.factors import (
     factor_tests,
     sentence,
 )
-from lepaute.measure.observation_columns import BY_NAME, MAX_LEVELS, factors_of
+from lepaute.measure.observation_columns import COLUMNS_BY_NAME, MAX_LEVELS, factors_of
 
 #: What a column is taken for that is no factor.
 _ROLES = {"size": "a size", "process": "part of a process", "time": "a time", "note": "a note"}
@@ -136,7 +136,7 @@ def _untested(table: pandas.DataFrame, design: Collection[str] | None, tested: C
         levels = table[name].nunique()
         if levels < 2 or (levels > MAX_LEVELS if design is None else name not in design):
             continue
-        role = (BY_NAME[name].role if name in BY_NAME else None) or "time"
+        role = (COLUMNS_BY_NAME[name].role if name in COLUMNS_BY_NAME else None) or "time"
         untested[str(name)] = f"{levels} levels" if levels > MAX_LEVELS else f"{_ROLES[role]} by its name"
     return untested
 
@@ -151,7 +151,7 @@ def _nothing(
         )
     unknown = [name for name in (column, *factors) if name not in columns]
     missing = f"no table of observations has a column {unknown[0]}" if unknown else "no table has all these columns"
-    own = sorted(name for name in recorded if name not in BY_NAME)
+    own = sorted(name for name in recorded if name not in COLUMNS_BY_NAME)
     return f"{missing}; there is nothing to fit; name what was recorded with column= (--column)" + (
         f": {', '.join(own)}" if own else ""
     )

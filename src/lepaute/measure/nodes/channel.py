@@ -260,7 +260,7 @@ class Channel:
             # Else what ssh or srun says of it is on standard error.
         except Exception as problem:  # noqa: BLE001 - whoever waits for this node must learn of it
             why = _not_processed(problem)
-        self._lose(why or self._complaint() or "the connection ended")
+        self._lose(why or self._last_stderr_line() or "the connection ended")
         self._end()
         stream.close()
         self._complaints.close()
@@ -275,7 +275,7 @@ class Channel:
             passed += len(line)
             if line.startswith(b"{") and self._nonce.encode() in line:
                 with contextlib.suppress(ValueError):
-                    self.hello = _checked_hello(json.loads(line))
+                    self.hello = _parse_hello(json.loads(line))
                     self._silence.heard()
                     self._started.set_result(None)
                     return
@@ -365,7 +365,7 @@ class Channel:
             for call in callbacks:
                 call(why)
 
-    def _complaint(self) -> str:
+    def _last_stderr_line(self) -> str:
         """The last line that ssh, srun or the interpreter wrote on standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)  # its last words come before its end
@@ -376,7 +376,7 @@ class Channel:
         return lines[-1] if lines else ""
 
 
-def _checked_hello(message: object) -> Hello:
+def _parse_hello(message: object) -> Hello:
     """An agent's first message. Raises WireError where something that the controller needs is missing."""
     try:
         hello = from_json(Hello, message, "greeting")

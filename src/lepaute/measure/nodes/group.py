@@ -339,7 +339,7 @@ def result_of(
     )
 
 
-def each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -> None:
+def for_each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -> None:
     """Does `work` on each node; a node that is lost meanwhile drops out, any other problem ends the work everywhere.
 
     work: gets the node, and an event that is set when it shall begin nothing more

@@ -114,16 +114,16 @@ class Request:
 
     def flags_besides(self, fields: Collection[str]) -> list[str]:
         """The fields that are set and not among these, as the command line spells them."""
-        return [flag_of(Request, name) for name in self._set_fields() if name not in fields]
+        return [flag_of(Request, name) for name in self._non_default_fields() if name not in fields]
 
     def words(self) -> list[str]:
         """The same request on the command line."""
-        values = {name: getattr(self, name) for name in self._set_fields()}
+        values = {name: getattr(self, name) for name in self._non_default_fields()}
         if "walltime_s" in values:
             values["walltime_s"] = math.ceil(values["walltime_s"])
         return [f"{flag_of(Request, name)}={value}" for name, value in values.items()]
 
-    def _set_fields(self) -> list[str]:
+    def _non_default_fields(self) -> list[str]:
         return [name for name in options_of(Request) if getattr(self, name) is not None]
 
     def refuse_all_but(self, supported: Collection[str], by: str) -> None:

@@ -187,7 +187,7 @@ def user_program(path: Path, *, here: bool = True) -> HplProgram:
     return HplProgram(path.resolve(), is_driver=False)
 
 
-def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
+def build_program(progress: Callable[[str], None] | None = None) -> HplProgram:
     """Lepaute's driver around the real HPL, built first where it is not (`progress` is told what is being built).
 
     Raises EnvironmentProblem where it cannot be built.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import hold_lock, remove_abandoned, write_whole
+from lepaute.kit.files import hold_lock, remove_abandoned, write_atomic
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json
 from lepaute.measure.verify.campaign import Case, Plan, RecordedRun
@@ -50,8 +50,8 @@ def seal_predictions(cases: Sequence[Case], plan: Plan, program: Program, folder
     sha256 = hashlib.sha256(data).hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
     # The checksum first: predictions without one are then damaged, and not just interrupted.
-    write_whole(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n")
-    write_whole(folder / PREDICTIONS_FILE, data)
+    write_atomic(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n")
+    write_atomic(folder / PREDICTIONS_FILE, data)
     return Seal(folder / PREDICTIONS_FILE, sha256, created)
 
 

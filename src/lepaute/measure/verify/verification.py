@@ -14,7 +14,7 @@ from typing import Any
 import pandas
 
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
@@ -127,20 +127,20 @@ class Verification:
         from lepaute.measure.verify.plot import plot
 
         self.seal.check()
-        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
-        write_whole(folder / RUNS_FILE, self.run_table.to_csv(index=False))
-        write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_atomic(folder / RESULTS_FILE, self.table.to_csv(index=False))
+        write_atomic(folder / RUNS_FILE, self.run_table.to_csv(index=False))
+        write_atomic(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
         told = self.drift is not None and self.drift.significant
         drawn = self.table if told else self.table.assign(measured_without_drift_s=math.nan)
         plot(drawn, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases))
         written = set(CAMPAIGN_FILES) - {SEAL_FILE, CHECKSUMS_FILE}
         if isinstance(self.cases[0].application, Hpl):
-            write_whole(folder / HPL_OUT_FILE, self.hpl_out())
+            write_atomic(folder / HPL_OUT_FILE, self.hpl_out())
         else:
             written.remove(HPL_OUT_FILE)
         checked = [name for name in CAMPAIGN_FILES if name in written]
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
-        write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+        write_atomic(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
 
 
 def foot_of_cases(cases: Sequence[Case]) -> str:

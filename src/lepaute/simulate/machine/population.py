@@ -14,7 +14,7 @@ from lepaute import _core
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.platform.kernel_model import Noise, PerCpu, Piece
 from lepaute.simulate.platform.population import Population
-from lepaute.stats.cholesky import Matrix, lower_factor, lower_times
+from lepaute.stats.cholesky import Matrix, lower_factor, multiply_lower_triangular
 
 if TYPE_CHECKING:
     from lepaute.simulate.conditions import Layers
@@ -70,7 +70,7 @@ def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tup
     centres = []
     for place, normal in enumerate(normals):
         number = groups[place // cpus]
-        deviation = lower_times(factors[number], normal)
+        deviation = multiply_lower_triangular(factors[number], normal)
         centres.append([mean + by for mean, by in zip(population.groups[number].mean, deviation, strict=True)])
     return groups, centres
 
@@ -87,7 +87,7 @@ def drawn_scales(
     ]
     normals = _rows(_core.normals(seed, SCALE, nodes * cpus, size), size)
     logs = [
-        lower_times(shared if groups is None else factors[groups[place // cpus]], normal)
+        multiply_lower_triangular(shared if groups is None else factors[groups[place // cpus]], normal)
         for place, normal in enumerate(normals)
     ]
     return [[_core.exponential(max(-LARGEST_LOG, min(value, LARGEST_LOG))) for value in row] for row in logs]
@@ -104,7 +104,8 @@ def drawn_day(
     cpus = len(scales) if groups is None else len(scales) // len(groups)
     common = [0.0] * size
     if population.covariance_common is not None:
-        common = lower_times(lower_factor(population.covariance_common), _core.normals(seed, COMMON, 1, size))
+        factor = lower_factor(population.covariance_common)
+        common = multiply_lower_triangular(factor, _core.normals(seed, COMMON, 1, size))
     shared = lower_factor(population.covariance_temporal)
     factors = [
         shared if group.covariance_temporal is None else lower_factor(group.covariance_temporal)
@@ -113,7 +114,7 @@ def drawn_day(
     normals = _rows(_core.normals(seed, OWN, len(scales), size), size)
     days = []
     for place, (scale, normal) in enumerate(zip(scales, normals, strict=True)):
-        own = lower_times(shared if groups is None else factors[groups[place // cpus]], normal)
+        own = multiply_lower_triangular(shared if groups is None else factors[groups[place // cpus]], normal)
         days.append([mean + factor * value for mean, factor, value in zip(common, scale, own, strict=True)])
     return days
 

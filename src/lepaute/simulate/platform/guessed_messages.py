@@ -118,13 +118,13 @@ def _of_tcp(latency_s: float, bandwidth_Bps: float) -> Segments:
 
 
 def _eager(
-    above: int, latency_s: float, of_link: float, bandwidth_Bps: float, copies: tuple[float, float]
+    above: int, latency_s: float, link_fraction: float, bandwidth_Bps: float, copies: tuple[float, float]
 ) -> dict[str, Any]:
     sender = (OF_SENDER * latency_s, copies[0])
     return {
         "above_bytes": above,
         "protocol": "eager",
-        "latency_s": of_link * latency_s,
+        "latency_s": link_fraction * latency_s,
         "bandwidth_Bps": bandwidth_Bps,
         "send": sender,
         "isend": sender,

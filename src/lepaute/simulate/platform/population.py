@@ -103,11 +103,11 @@ class Population(Value):
         total = sum(group.weight for group in self.groups)
         if abs(total - 1.0) > TOLERANCE:
             raise fault(f"have weights that sum to {total:g}", "groups", remedy="Make them sum to 1.")
-        _check_spreads(self, size)
+        _check_covariances(self, size)
         for position, group in enumerate(self.groups):
             if len(group.mean) != size:
                 raise fault(f"has {len(group.mean)} values for {size} terms", "groups", position, "mean")
-            _check_spreads(group, size, "groups", position)
+            _check_covariances(group, size, "groups", position)
         for position, row in enumerate(self.scale_of_cpu or ()):
             if len(row) != size:
                 raise fault(f"has {len(row)} values for {size} terms", "scale_of_cpu", position)
@@ -116,7 +116,7 @@ class Population(Value):
                 raise fault(f"is {number}; groups are 0 to {len(self.groups) - 1}", "group_of_node", position)
 
 
-def _check_spreads(holder: Group | Population, size: int, *at: str | int) -> None:
+def _check_covariances(holder: Group | Population, size: int, *at: str | int) -> None:
     """Raises the fault of a field that is no covariance of `size` coefficients."""
     for name in ("covariance_spatial", "covariance_temporal", "covariance_common", "covariance_log_scale"):
         rows: Rows | None = getattr(holder, name, None)

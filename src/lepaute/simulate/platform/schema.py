@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le, Len, Lt
 
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import MAX_BYTES
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
 from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu
@@ -337,7 +337,7 @@ class Platform(Value):
         text = platform_text(self)
         if len(text.encode()) > MAX_BYTES:
             raise PlatformError(f"{path}: would have more than the {MAX_BYTES} bytes that are read; take fewer nodes")
-        write_whole(path, text)
+        write_atomic(path, text)
 
     @cached_property
     def models(self) -> "Platform":

@@ -21,7 +21,7 @@ from lepaute.simulate.prediction.predicting import check_runs, predict, predict_
 from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.stats.cholesky import lower_factor, lower_times
+from lepaute.stats.cholesky import lower_factor, multiply_lower_triangular
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class CpuFactors:
         size = len(self.cpus)
         normals = _core.normals(seed, _STREAM, 1, size + self.degrees_of_freedom)
         chi_square = fsum(value * value for value in normals[size:])
-        errors = lower_times(lower_factor(self.log_covariance), normals[:size])
+        errors = multiply_lower_triangular(lower_factor(self.log_covariance), normals[:size])
         scale = sqrt(self.degrees_of_freedom / chi_square)
         logs = [mean + scale * error for mean, error in zip(self.log_mean, errors, strict=True)]
         return {

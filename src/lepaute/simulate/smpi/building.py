@@ -189,7 +189,7 @@ _SHOWN = 6
 _LIMIT_S = 60.0
 
 
-def existing(program: Path) -> Path:
+def resolve_program(program: Path) -> Path:
     """Its whole path; raises InputError where there is none."""
     if not program.is_file():
         raise InputError(

@@ -20,7 +20,7 @@ from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
-from lepaute.simulate.smpi.building import calls_blas, check_program, existing
+from lepaute.simulate.smpi.building import calls_blas, check_program, resolve_program
 from lepaute.simulate.smpi.emulated_run import (
     MIN_SHARE,
     EmulatedRun,
@@ -134,7 +134,7 @@ def emulate_run(
     options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
-    program = existing(program)
+    program = resolve_program(program)
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")

@@ -339,12 +339,12 @@ def _why_sizes(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> str:
     """How many calls of two sequences with the same names differ in size, and which."""
     unequal = (sides[0].sizes[rows[0]] != sides[1].sizes[rows[1]]).any(axis=1)
     names = Counter(sides[0].name[rows[0][unequal]].tolist())
-    told = f"{int(unequal.sum())} of {len(unequal)} calls: " + ", ".join(
+    text = f"{int(unequal.sum())} of {len(unequal)} calls: " + ", ".join(
         f"{name} {count}" for name, count in names.most_common(MAX_NAMES)
     )
     if any("swp" in name or name == "MPI_Send" for name in names) and "dlocswp" in sides[0].calls:
-        told += "; sizes of row swaps follow the pivots, which a simulation draws at random"
-    return told
+        text += "; sizes of row swaps follow the pivots, which a simulation draws at random"
+    return text
 
 
 def _why_missing(name: str, lacking: _Side) -> str:

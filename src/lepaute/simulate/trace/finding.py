@@ -52,8 +52,8 @@ class Finding:
     def sentence(self) -> str:
         """82.4 % of the ranks' time is computing, 10.7 % waiting, 6.4 % transfer; rank 3 waits most, ..."""
         largest = sorted(self.shares.items(), key=lambda one: -one[1])
-        told = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
-        first, *others = told
+        phrases = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
+        first, *others = phrases
         parts = ", ".join([first.replace(" % ", " % of the ranks' time is ", 1), *others])
         waiting = self.waiting
         if waiting is None:

@@ -74,7 +74,7 @@ class LevelChange:
         }
 
 
-def size_of_change(values: Floats, direction: int) -> LevelChange:
+def largest_level_change(values: Floats, direction: int) -> LevelChange:
     """The change in this direction (1, -1) that separates the values best, shape (n,), n >= 2, in order of time.
 
     It begins where the sum of squares within both levels is smallest. The interval is widened for the date, which is

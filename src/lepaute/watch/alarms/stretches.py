@@ -26,7 +26,7 @@ from lepaute.watch.alarms.groups import (
     wander_left,
     within_stretches,
 )
-from lepaute.watch.alarms.sizes import least_change_of, size_of_change
+from lepaute.watch.alarms.sizes import largest_level_change, least_change_of
 from lepaute.watch.alarms.worth_a_look import Look
 from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.store.rows import row_keys
@@ -326,7 +326,7 @@ class Stretches:
         members = self.groups.members[own]
         begun = int(self.begun[number])
         seen = begun + np.flatnonzero(np.isfinite(self.groups.effects[begun : at + 1, own]))
-        change = seen[size_of_change(self.groups.effects[seen, own], direction).first]
+        change = seen[largest_level_change(self.groups.effects[seen, own], direction).first]
         with np.errstate(invalid="ignore"):
             changed_s = float(np.nanmin(self.streams.times_s[change, members]))
         # a machine that has begun anew meanwhile has less than two values; it is asked about the date like all others
@@ -351,7 +351,7 @@ class Stretches:
         fleet = np.flatnonzero(self.streams.group == number - self.machines)
         inside = np.array([number]) if number < self.machines else fleet
         times = np.nanmin(self.streams.times_s[seen][:, inside], axis=1)
-        change = size_of_change(values, direction)
+        change = largest_level_change(values, direction)
         latest = int(self.streams.archive[seen[-1], inside].max())
         since = float(times[0]) if self.since[number] < 0 else self.since[number] * DAY_S
         return {

@@ -68,7 +68,7 @@ def cells_text(frame: "pd.DataFrame", columns: Sequence[str]) -> str:
         counts["\t".join(map(_plain, key if isinstance(key, tuple) else (key,)))] += int(count)
     common = gcd(*counts.values())
     lines = sorted(f"{key}\t{count // common}" for key, count in counts.items())
-    ranges = [_range(name, frame[name]) for name in columns if pd.api.types.is_numeric_dtype(frame[name])]
+    ranges = [_range_text(name, frame[name]) for name in columns if pd.api.types.is_numeric_dtype(frame[name])]
     return f"{len(lines)} of {', '.join(ranges or columns)} (sha256 {fingerprint([*columns, *lines])})"
 
 
@@ -81,7 +81,7 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _range(name: str, column: "pd.Series[float]") -> str:
+def _range_text(name: str, column: "pd.Series[float]") -> str:
     known = column.dropna()
     low, high = (f"{float(value):.15g}" for value in ((known.min(), known.max()) if len(known) else (0, 0)))
     return f"{name} {low}" + (f" to {high}" if high != low else "")

@@ -419,7 +419,7 @@ def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator
     for series in group.machines:
         left = [cut for cut in own if cut.series is series]
         for cut in shared:
-            mine = next((each for each in left if _same_days(each, cut)), None)
+            mine = next((each for each in left if _is_same_change(each, cut)), None)
             point = _with_common(series, mine, cut)
             if mine is not None:
                 left.remove(mine)
@@ -483,7 +483,7 @@ def _implied(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterato
                 yield _Cut(series, place, begin, end, best.p_value, best.confidence, shift)
 
 
-def _same_days(mine: _Cut, cut: _Cut) -> bool:
+def _is_same_change(mine: _Cut, cut: _Cut) -> bool:
     """A change whose date is hardly known could be any: its best date has to be near, too."""
     place = int(np.searchsorted(mine.series.started_s, cut.dates[1]))
     return _overlap(mine.bounds, cut.bounds) and abs(mine.index - place) <= COMMON_REACH // 2

@@ -17,14 +17,14 @@ from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
 from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
-from lepaute.watch.report.findings import OF_VERDICTS, findings_in
+from lepaute.watch.report.findings import VERDICT_COLUMNS, findings_in
 from lepaute.watch.store import Store
 from lepaute.watch.values import check_values, is_packed
 
 _KEY = ["node", "cpu", "job"]
 _OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
 _OF_VERDICT = ["outlier", "p_value", "direction", "low", "high", "missing"]
-_COLUMNS = (*OF_VERDICTS, "archive", "low", "high")
+_COLUMNS = (*VERDICT_COLUMNS, "archive", "low", "high")
 #: Below these p-values a point is coloured, paler to stronger; below the last one it is suspicious.
 P_LEVELS = (0.01, 1e-4)
 #: State of a node, or of a point -> its colour on white and in the dark mode of pages: one palette for all pictures.
@@ -125,7 +125,7 @@ def factor_rows(
     if not tests:  # no job of the factor is done
         tests = [store.verdicts(cluster=cluster, factors=[factor], r=r, pooled=False).iloc[:0] for r in windows]
     single = tests[0]
-    verdicts = pd.concat([part[list(OF_VERDICTS)] for part in tests], ignore_index=True)
+    verdicts = pd.concat([part[list(VERDICT_COLUMNS)] for part in tests], ignore_index=True)
     suspects = findings_in(verdicts, 1.0 - CONFIDENCE).unexplained(found.rows)
     if table.empty:  # a vector
         table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")

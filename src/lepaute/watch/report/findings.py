@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lepaute.watch.judging.recorded_tests import Selection
 
 #: Columns of verdicts that findings are made of.
-OF_VERDICTS = (
+VERDICT_COLUMNS = (
     *("cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "r", "outlier", "p_value", "direction"),
     "missing",
 )
@@ -47,11 +47,11 @@ class Findings:
     def unexplained(self, standing: pd.DataFrame) -> pd.DataFrame:
         """The suspects that no regression explains, and no earlier job of the same window."""
         suspects = self.suspects[~_explained(self.suspects, standing)]
-        return suspects[~_echoes(suspects)]
+        return suspects[~_repeats_earlier_job(suspects)]
 
 
 def findings_in(verdicts: pd.DataFrame, level: float, earlier: Findings | None = None) -> Findings:
-    """Of verdicts with the columns OF_VERDICTS, all windows of a factor together; level : of p-values that are suspect.
+    """Findings in verdicts with VERDICT_COLUMNS, all windows of a factor together; level : of suspect p-values.
 
     earlier : of the jobs of the same series before them
     """
@@ -176,7 +176,7 @@ def _explained(suspects: pd.DataFrame, standing: pd.DataFrame) -> Booleans:
     return np.array(explained, dtype=np.bool_)
 
 
-def _echoes(suspects: pd.DataFrame) -> Booleans:
+def _repeats_earlier_job(suspects: pd.DataFrame) -> Booleans:
     """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself."""
     series = suspects[_SERIES].itertuples(index=False, name=None)
     rows = list(zip(series, suspects["position"], suspects["r"], strict=True))

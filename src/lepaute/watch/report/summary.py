@@ -135,7 +135,7 @@ class Summary:
         return len(silent.union(*(waiting.machines for waiting in self.waiting)))
 
     @property
-    def for_the_worse(self) -> tuple[Notice, ...]:
+    def notices_worst_first(self) -> tuple[Notice, ...]:
         """Of machines that are worse than their peers, then of changes that are not confirmed, the largest first."""
         return worse_first(self.notices)
 
@@ -144,7 +144,7 @@ class Summary:
         """The weightiest that can be said: one of EXIT_STATUS."""
         if self.regressions:
             return CHANGED
-        if notices := self.for_the_worse:
+        if notices := self.notices_worst_first:
             return UNLIKE if notices[0].kind == UNLIKE_PEERS else NOT_CONFIRMED
         return UNKNOWN if self.unjudged >= self.machines else FINE
 
@@ -177,7 +177,7 @@ def summarise(
         absences=absences_of(values),
         worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
-        waiting=waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
+        waiting=_waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
@@ -278,7 +278,7 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
     )
 
 
-def waiting_of(jobs: "pd.DataFrame") -> tuple[Waiting, ...]:
+def _waiting_of(jobs: "pd.DataFrame") -> tuple[Waiting, ...]:
     """Machines of which a factor cannot be tested yet, by the latest job of each (`Findings.waiting`)."""
     of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
     for row in jobs.sort_values("started_s", kind="stable").to_dict("records"):

@@ -52,7 +52,7 @@ def texts_of(values: "npt.ArrayLike", digits: int = 0) -> list[str]:
     x = np.asarray(values)
     places, seen = pd.factorize(x.view(np.int64))
     numbers = seen.view(x.dtype).tolist()
-    texts = ["null" if not isfinite(one) else f"{one:.{digits}g}" if digits else repr(one) for one in numbers]
+    texts = ["null" if not isfinite(value) else f"{value:.{digits}g}" if digits else repr(value) for value in numbers]
     return [texts[place] for place in places.tolist()]
 
 

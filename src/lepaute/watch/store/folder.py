@@ -29,7 +29,7 @@ import pyarrow.parquet
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json
-from lepaute.kit.files import hold_lock, not_written, sync, write_whole
+from lepaute.kit.files import hold_lock, not_written, sync, write_atomic
 from lepaute.kit.json_values import from_json
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.watch.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
@@ -92,7 +92,7 @@ def read_index(folder: Path) -> Index:
 
 
 def _write_index(folder: Path, index: Index) -> None:
-    write_whole(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
+    write_atomic(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
 
 
 @cache

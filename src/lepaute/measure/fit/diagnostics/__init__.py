@@ -177,7 +177,7 @@ def diagnose(archives: Archives, models: Models, *, alpha: float = flagging.ALPH
         *flagging.dependence_flags(dependence, shares),
     ]
     return Diagnosis(
-        tuple(_about(archive) for archive in given),
+        tuple(_archive_summary(archive) for archive in given),
         tuple(subjects),
         machines,
         tuple(sorted(flags, key=lambda flag: flagging.SEVERITIES.index(flag.severity))),
@@ -230,7 +230,7 @@ def machine_name(machine: Machine) -> str:
     return f"host {machine.host}" if machine.host else "machine"
 
 
-def _about(archive: "Archive") -> dict[str, str]:
+def _archive_summary(archive: "Archive") -> dict[str, str]:
     return {
         "file": archive.path.name,
         "id": archive.id,

@@ -286,7 +286,7 @@ class PolynomialFit:
         by_both = np.column_stack([self.growth * np.eye(len(self.mean)), self.mean / self.growth])
         return algebra.times(algebra.times(by_both, joint), by_both.T)
 
-    def grown(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
+    def with_tail_growth(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
         """The same fit with another factor for the tail."""
         return replace(self, mean=self.mean * (growth / self.growth), growth=growth, tail=tail)
 
@@ -495,4 +495,4 @@ def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
 def settled(fit: PolynomialFit, machine: float, machine_error: float = 0.0) -> PolynomialFit:
     """The fit with a tail between its own (many interruptions) and that of the machine (few)."""
     share = fit.excess_calls / (fit.excess_calls + INTERRUPTED_CALLS)
-    return fit.grown(1.0 + share * fit.excess + (1.0 - share) * machine, (share, machine_error))
+    return fit.with_tail_growth(1.0 + share * fit.excess + (1.0 - share) * machine, (share, machine_error))

@@ -70,7 +70,7 @@ def loaded_series(
         parts = [exchanges.within(-1.0, eager_bytes), above.scaled(2.0)]
         copies = receives.within(-1.0, eager_bytes)
         taking = copies if len(copies) >= FEWEST else usual["recv"]
-    message = joined(parts)
+    message = concatenate_series(parts)
     if len(message) < FEWEST:
         raise FitError(f"the ring has {len(message)} messages under {condition}; calibrate with more")
     return {"pingpong": message, "isend": posting if len(posting) >= FEWEST else usual["isend"], "recv": taking}
@@ -81,7 +81,7 @@ def receives_after_probes(frames: "Sequence[pandas.DataFrame]") -> Series:
     return _calls(_table(frames), "iprobe+dgemm", "recv")
 
 
-def joined(parts: Sequence[Series]) -> Series:
+def concatenate_series(parts: Sequence[Series]) -> Series:
     """One series of several."""
     return series(np.concatenate([part.size_bytes for part in parts]), np.concatenate([p.duration_s for p in parts]))
 

@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import level_order, p_text, percent, signed_percent, significant
 from lepaute.measure.fit.numeric import Floats, Integers
-from lepaute.measure.observation_columns import BY_NAME, factors_of, names_of
+from lepaute.measure.observation_columns import COLUMNS_BY_NAME, factors_of, names_of
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 from lepaute.stats.student import NORMAL_975
@@ -236,7 +236,7 @@ def _tested(
     )
     inside = not process or bool((rows.groupby(process, observed=True, dropna=False)[name].nunique() > 1).any())
     labels = [_label(value) for value in rows[name]]
-    reference = BY_NAME[name].reference if name in BY_NAME else ""
+    reference = COLUMNS_BY_NAME[name].reference if name in COLUMNS_BY_NAME else ""
     reference = reference if reference in labels else level_order(labels)[0]
     exchanged = "calls" if inside else "processes"
     stretches = _stretches(rows, process, labels, by_row="start_s" in (name, *others)) if inside else None

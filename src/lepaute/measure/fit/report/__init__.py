@@ -150,7 +150,7 @@ def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict
     severities = _severities(diagnosis, subject.name)
     by_kind = {check.kind: check for check in subject.checks}
     rows = _checks(subject.checks, severities, subject.share)
-    drawn = pictures(subject.calls) if len(subject.calls.of) else []
+    shown = pictures(subject.calls) if len(subject.calls.of) else []
     return {
         "name": subject.name,
         "anchor": anchor(subject.name),

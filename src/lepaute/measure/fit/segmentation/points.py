@@ -46,7 +46,7 @@ class Points:
              than others move no breakpoint
     weight : of the squared residuals: how often x occurs over the mean of that, times x^-2 with the weighted objective
     repeats: how often x occurs
-    stands : how many distinct x the point stands for: 1 unless `merged`
+    merged_count: how many distinct x the point stands for: 1 unless `merged`
     """
 
     objective: Objective
@@ -54,7 +54,7 @@ class Points:
     value: Floats
     weight: Floats
     repeats: Integers
-    stands: Integers
+    merged_count: Integers
 
     def __len__(self) -> int:
         return len(self.x)
@@ -72,7 +72,7 @@ class Points:
     def series(self, edges: Floats, scale: float = 1.0) -> "_core.FitSeries":
         """For the core: cells are the points up to each of `edges`, increasing, the last at or above all x."""
         first = np.concatenate([[0], np.searchsorted(self.x, edges, side="right")]).astype(np.uint32)
-        sizes = np.concatenate([[0], np.cumsum(self.stands)])[first].astype(np.uint32)
+        sizes = np.concatenate([[0], np.cumsum(self.merged_count)])[first].astype(np.uint32)
         return _core.FitSeries.make(self.x, self.value, self.weight, first, sizes, scale)
 
 
@@ -129,9 +129,8 @@ def merged(part: Points, edges: Floats) -> Points:
     x = np.where(lowest > 0, x, np.add.reduceat(part.weight * part.x, begin) / weight)
     x = np.clip(x, lowest, highest)  # rounding would carry a point alone across its edge
     value = np.add.reduceat(part.weight * part.value, begin) / weight
-    return Points(
-        part.objective, x, value, weight, np.add.reduceat(part.repeats, begin), np.add.reduceat(part.stands, begin)
-    )
+    repeats, merged_count = np.add.reduceat(part.repeats, begin), np.add.reduceat(part.merged_count, begin)
+    return Points(part.objective, x, value, weight, repeats, merged_count)
 
 
 def information_criterion(rss: Floats, points: Sequence[int], coefficients: int) -> Floats:

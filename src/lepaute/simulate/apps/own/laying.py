@@ -338,7 +338,7 @@ class Laying:
             self.by_date |= code == "waitany"
             numbers = tuple(request.number for request in what if request.is_open)
             track.ops.append(
-                self._number(operation._replace(what=numbers), place, self._list(numbers, ()), shared=False)
+                self._number(operation._replace(what=numbers), place, self._intern_list(numbers, ()), shared=False)
             )
             if code == "waitall":
                 track.end(what)
@@ -346,7 +346,7 @@ class Laying:
         self.by_date |= code in ("receive", "probe") and operation.peer == ANY
         which = 0
         if code == "exchange":
-            which = self._list(what.ranks, what.sizes)
+            which = self._intern_list(what.ranks, what.sizes)
         elif code == "compute":
             which = self._kernel(what, line)
         elif isinstance(what, Communicator):
@@ -365,7 +365,7 @@ class Laying:
             self._weights.append(_weight(code, what))
         return number
 
-    def _list(self, numbers: tuple[int, ...], sizes: tuple[float, ...]) -> int:
+    def _intern_list(self, numbers: tuple[int, ...], sizes: tuple[float, ...]) -> int:
         return self._lists.setdefault((numbers, sizes), len(self._lists))
 
     def _kernel(self, what: Cost | str, line: str) -> int:

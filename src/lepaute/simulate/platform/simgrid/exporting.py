@@ -131,7 +131,7 @@ def _prefix(platform: Platform) -> str:
 def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     """cluster: one element; star: host by host, each with its speed; mesh: route by route."""
     topology, count = platform.topology, platform.nodes.count
-    if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _beyond_cluster(platform)):
+    if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _needs_explicit_routes(platform)):
         return "mesh"
     if topology.kind == "graph" or every_route:
         raise InputError(
@@ -149,7 +149,7 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     return "star" if topology.kind == "switch" and differ and not limited else "cluster"
 
 
-def _beyond_cluster(platform: Platform) -> bool:
+def _needs_explicit_routes(platform: Platform) -> bool:
     topology = platform.topology
     return bool(
         topology.kind == "graph"
