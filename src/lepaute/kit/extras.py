@@ -38,7 +38,7 @@ def missing_modules() -> dict[str, tuple[str, ...]]:
 
 
 def missing_extra(error: ImportError, wanted_by: str = "this", extra: str = "") -> MissingExtra | None:
-    """What to say instead of an import that failed; None where the module is of no extra, or is there.
+    """What to say instead of an import that failed; None if the module is of no extra, or is there.
 
     extra : that of the command, named where it has the module; else the first that has
     """

@@ -79,7 +79,7 @@ class _Source:
 
     @cached_property
     def variables(self) -> set[str]:
-        """Texts that may name the environment variables that it reads; empty where it reads none."""
+        """Texts that may name the environment variables that it reads; empty if it reads none."""
         words = {
             node.attr if isinstance(node, ast.Attribute) else node.id for node in self._of(ast.Attribute, ast.Name)
         }
@@ -135,7 +135,7 @@ class Program:
     _hearing: "dict[str, str] | None"
 
     def __init__(self, path: Path) -> None:
-        """Raises InputError where it cannot be read, and, with the line, where it fails."""
+        """Raises InputError if it cannot be read, and, with the line, where it fails."""
         self.shown, self.path, self.folder = path, path.absolute(), path.resolve().parent
         try:
             content = path.read_bytes()
@@ -290,7 +290,7 @@ class Program:
 
     @staticmethod
     def fault(error: BaseException) -> str:
-        """`app.py:12: what`, of what a program raised, or what that calls of others; empty where neither did."""
+        """`app.py:12: what`, of what a program raised, or what that calls of others; empty if neither did."""
         place = _place_in_program(error, ours="")
         return f"{place}: {Program.failure_text(error)}" if place else ""
 
@@ -381,7 +381,7 @@ class _Stuck(BaseException):
 
 
 def _file_of(module: str) -> Path | None:
-    """The text of a module, as Python would find it now without importing anything; None where there is none."""
+    """The text of a module, as Python would find it now without importing anything; None if there is none."""
     top, *below = module.split(".")
     with suppress(ImportError, ValueError):
         if (spec := find_spec(top)) is not None:

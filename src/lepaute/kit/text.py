@@ -174,7 +174,7 @@ def exact_number(value: float, digits: int = 6) -> str:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """With so many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
+    """With this many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
     rounded = round(value, decimals) + 0.0  # no -0.0
     return f"{rounded:{',' if abs(rounded) >= 9999.5 else ''}.{max(0, decimals)}f}"
 

@@ -305,7 +305,7 @@ def _name(process: object) -> str:
 
 
 def _share(process: object, interval: float | None) -> float:
-    """Share of one core that a process used since the last call; 0 where it is gone or hidden."""
+    """Share of one core that a process used since the last call; 0 if it is gone or hidden."""
     assert isinstance(process, psutil.Process)
     try:
         return float(process.cpu_percent(interval)) / 100

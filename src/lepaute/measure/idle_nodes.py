@@ -144,7 +144,7 @@ class NodeTests:
     """histories: of the nodes by the store, asked anew after each result; on_archive: takes a complete archive in.
 
     say: called with each event in words
-    on_archive raises InputError or ArchiveError where the archive cannot be taken; the test counts as failed then.
+    on_archive raises InputError or ArchiveError if the archive cannot be taken; the test counts as failed then.
     Where the store is away or full, it raises EnvironmentProblem or OSError; the archive is offered again in each
     round, of this run and of later ones.
     touched: names of the tests that were submitted or ended in this run, whatever the clock does
@@ -163,7 +163,7 @@ class NodeTests:
     def run(self, lasting_s: float, poll_s: float = _POLL_S) -> None:
         """Rounds until no node is due, or for so long; then waits for the tests that run.
 
-        Raises EnvironmentProblem where the batch system stops to answer. However it ends, no test is left behind that
+        Raises EnvironmentProblem if the batch system stops to answer. However it ends, no test is left behind that
         nobody would cancel for others.
         """
         deadline_s = time.monotonic() + lasting_s
@@ -333,7 +333,7 @@ class NodeTests:
 def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
     """The records of a folder, while no other process schedules tests there; it is made if missing, and goes if empty.
 
-    Raises InputError where one does, or the folder cannot be made.
+    Raises InputError if one does, or the folder cannot be made.
     """
     try:
         is_new = not folder.exists()

@@ -114,7 +114,7 @@ def kernels_argv(python: str, coretype: str | None, library: str = LIBRARY) -> l
 
 
 def timing_of(coretype: str | None, output: str) -> Timing | None:
-    """What the program of `kernels_argv` printed; None where that makes no sense."""
+    """What the program of `kernels_argv` printed; None if that makes no sense."""
     try:
         seen = json.loads(output)
         return Timing(coretype, str(seen["core_name"]), str(seen["config"]), float(seen["gflops"]))

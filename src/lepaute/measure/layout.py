@@ -77,8 +77,8 @@ def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str
 
     sources: see `node_agent.facts.layout_sources`
     allowed: hardware threads that the affinity mask and the cpuset leave
-    made_up: value of the variable MADE_UP, None where it is not set
-    Raises InputError where that makes no sense.
+    made_up: value of the variable MADE_UP, None if it is not set
+    Raises InputError if that makes no sense.
     """
     if made_up is not None:
         return made_up_layout(made_up, sorted(allowed))
@@ -88,7 +88,7 @@ def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str
 
 
 def from_hwloc(xml: str, allowed: Collection[int]) -> Layout | None:
-    """From the XML of lstopo; None where that is no such document, or does not have all the threads `allowed`."""
+    """From the XML of lstopo; None if that is no such document, or does not have all the threads `allowed`."""
     found: list[_Thread] = []
     kept: list[Object] = []  # no two objects that are alive have one id
 
@@ -194,7 +194,7 @@ def _lowest_bit(nodeset: str) -> int:
 
 
 def layout_here() -> Layout:
-    """Asks hwloc, or the kernel where it is not installed; raises InputError where the variable MADE_UP is wrong."""
+    """Asks hwloc, or the kernel where it is not installed; raises InputError if the variable MADE_UP is wrong."""
     allowed = sorted(os.sched_getaffinity(0))
     return layout_of(layout_sources(SystemFiles("/"), allowed), allowed, os.environ.get(MADE_UP))
 

@@ -64,7 +64,7 @@ class Guard:
     """How a sentinel is run outside of a calibration: as the one that a platform remembers.
 
     size : m, n and k; operand_bytes: for these, of each core
-    calls: of each core; cores: how many run at once, where there are so many
+    calls: of each core; cores: how many run at once, where there are this many
     """
 
     program: Path
@@ -131,7 +131,7 @@ class NodeSentinel:
 def duration_of(files: Iterable[str]) -> float:
     """Seconds of a call: the trimmed mean of each raw file, which is of one core, and the mean over them.
 
-    Raises EnvironmentProblem where there are no rows.
+    Raises EnvironmentProblem if there are no rows.
     """
     levels = []
     for text in files:

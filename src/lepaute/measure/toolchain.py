@@ -27,7 +27,7 @@ int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0
 def probe_source() -> Path:
     """The folder of the C sources: that of a source checkout, else the copy inside the installed package.
 
-    Raises EnvironmentProblem where neither is there.
+    Raises EnvironmentProblem if neither is there.
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package.parents[1] / "probes", package / "_probes"):

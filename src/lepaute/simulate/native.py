@@ -141,7 +141,7 @@ class NativeSimulator:
         return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
     def measure(self, application: "Application", trial_steps: int = 0) -> float:
-        """Seconds of one core that a run takes; of so many steps of it."""
+        """Seconds of one core that a run takes; of this many steps of it."""
         behaviour, machine = self._behaviour_of(application), self._machine(application)
         cores = self._core_of_rank(application)
         began_s = time.thread_time()

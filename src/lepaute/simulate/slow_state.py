@@ -21,7 +21,7 @@ from lepaute.stats.student import NORMAL_975
 #: Streams of the draws of a machine, of a run, and of the courses that stand for all runs.
 _OF_MACHINE, _OF_RUN, _OF_COURSE = 0x534C4F4D, 0x534C4F52, 0x534C4F43
 #: Changes of the number of slow nodes, 10,000 episodes of a node: a run that would see more takes what is expected; so
-#: does one on so many nodes that none is slow for a smaller share of the time only.
+#: does one on this many nodes that none is slow for a smaller share of the time only.
 MAX_CHANGES, MIN_QUICK = 20_000, 1e-12
 #: Undisturbed times that stand for all, machines, and changes of the course of each machine.
 POINTS, MACHINES, MIN_COURSE, MAX_COURSE = 4096, 32, 512, 4096
@@ -141,7 +141,7 @@ class _Course(NamedTuple):
 
     @classmethod
     def of(cls, machine: SlowNodes, seed: int, stream: int, changes: int, enough_s: float | None = None) -> "_Course":
-        """Of so many changes, fewer where enough is done before."""
+        """Of this many changes, fewer where enough is done before."""
         uniforms = iter(_core.uniforms(seed, stream, 1, 2 * changes + 1))
         up, down, log = 1.0 / machine.gap_s, 1.0 / machine.length_s, _core.natural_log
         # Slow nodes at first: binomial, by inversion.
@@ -187,7 +187,7 @@ def _exponential(exponent: float) -> float:
 
 @lru_cache(maxsize=2)
 def _quantiles(count: int) -> list[float]:
-    """Of the normal distribution, in the middle of so many equal shares; the last digits depend on the processor."""
+    """Of the normal distribution, in the middle of this many equal shares; the last digits depend on the processor."""
     return [float(f"{NormalDist().inv_cdf((at + 0.5) / count):.12g}") for at in range(count)]
 
 

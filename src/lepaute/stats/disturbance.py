@@ -47,7 +47,7 @@ GRANULARITY_S = 0.03
 OTHER_USERS_CORES = 0.05
 MINIMUM_CPU_SHARE = 0.97  # of a rank's wall time: Open MPI polls while it waits (in 64 quiet runs at least 0.996)
 CPU_TIME_TOLERANCE_S = 0.005  # a little more than one tick of a 250 Hz kernel: below it a short run cannot be judged
-#: Until so many sentinels are known as make a `slow_limit`, one may differ from another by this.
+#: Until this many sentinels are known as make a `slow_limit`, one may differ from another by this.
 MAX_SENTINEL_CHANGE = 0.10
 SENTINELS_OF_A_LIMIT = 6
 #: Sentinels of a campaign before one is slow among them.
@@ -177,7 +177,7 @@ def _slow_levels(
 
     log_ratio : log(measured / expected), see `centred`
     launch, core : where each step ran; cores of a launch run at the same time
-    work : what scatters alike: the limit is that of launches of so many cores with this work
+    work : what scatters alike: the limit is that of launches of this many cores with this work
     """
     level, share, cores = _levels(start_s, duration_s, log_ratio, launch, core)
     result = np.zeros(len(level))

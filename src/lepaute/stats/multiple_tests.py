@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 #: The promised expected share of false alarms among alarms, over the whole life of a watch.
 LEVEL = 0.05
-#: Fewer values say nothing of their spread by themselves: it is taken for this, worth so many values.
+#: Fewer values say nothing of their spread by themselves: it is taken for this, worth this many values.
 MIN_SPREAD, USUAL_SPREAD, PRIOR_WEIGHT = 8, 0.03, 4
 _SIMULATED = 20_000
 

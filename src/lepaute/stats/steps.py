@@ -20,11 +20,11 @@ MAX_VALUES = 1500
 SHORTEST = 4
 #: The date of a step is looked for among this many values on either side of where ranks have it.
 MAX_REACH = 25
-#: A stretch of `largest_shift` and the rest have at least so many values: a single outlier is none.
+#: A stretch of `largest_shift` and the rest have at least this many values: a single outlier is none.
 SHORTEST_STRETCH = 2
 #: Permutations of it; all of them only where the first ones leave it open.
 FIRST, ALL = 200, 5000
-#: Longer series are cut into so many means of neighbours: all stretches are compared.
+#: Longer series are cut into this many means of neighbours: all stretches are compared.
 MAX_STRETCHED = 60
 _CHUNK = 1_000_000
 
@@ -244,7 +244,7 @@ def _local_slope(dates: Floats, x: Floats) -> float:
 
 
 def _thinned(dates: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Every so many values, MAX_VALUES at most: enough for a slope, of which all pairs are taken."""
+    """Every this many values, MAX_VALUES at most: enough for a slope, of which all pairs are taken."""
     stride = -(-len(x) // MAX_VALUES)
     return dates[::stride], x[::stride]
 

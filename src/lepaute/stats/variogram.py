@@ -40,7 +40,7 @@ LONGEST_RANGE_S = 3600.0
 NEIGHBOURS, SPIKE_SD = 2, 3.0
 #: Ratios of slope to nugget that the likelihood is taken at, in square root, and ranges between the two ends.
 RATIOS, RANGES = 200, 20
-#: Longer series are thinned to so many means of neighbours.
+#: Longer series are thinned to this many means of neighbours.
 MAX_VALUES = 300
 #: Lags at which the variogram agrees with the mixture, and the probability of the intervals that do.
 #: Shares of the mixture below NEGLIGIBLE change no digit of them.

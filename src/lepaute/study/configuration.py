@@ -102,7 +102,7 @@ class Configurations:
     """The configuration of each point of a study, made once; can be sent to another process.
 
     folder : of the study file, which names of platform files are relative to
-    Raises InputError or PlatformError where the base cannot be.
+    Raises InputError or PlatformError if the base cannot be.
     """
 
     def __init__(self, study: Study, folder: Path | None = None) -> None:
@@ -131,7 +131,7 @@ class Configurations:
         return {name: platform.sha256 for name, platform in self._platforms.items()}
 
     def at(self, point: Point) -> Configuration:
-        """The configuration of a point; raises InputError or PlatformError where there can be none."""
+        """The configuration of a point; raises InputError or PlatformError if there can be none."""
         with self._lock:
             known = self._kept.get(point)
             if known is not None:

@@ -109,7 +109,7 @@ class DaskPool:
                 configuration (~/.config/dask/jobqueue.yaml) has them
     workers   : processes; as many as this process may use cores, unless given (of a batch system: 1)
     folder    : of the output of jobs
-    Raises InputError for a scheduler that is none of these, EnvironmentProblem where it cannot be used.
+    Raises InputError for a scheduler that is none of these, EnvironmentProblem if it cannot be used.
     """
 
     def __init__(

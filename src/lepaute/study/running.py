@@ -72,7 +72,7 @@ class StudyRun(Public):
 
     simulated, reused : of the study's own, made and known before;  further : made, that judge or price points
     caveats : what a reader of the answer must know;  weaknesses : those of them that are of platforms and applications
-    simulation_s : seconds that one took, all workers together; None where all were known
+    simulation_s : seconds that one took, all workers together; None if all were known
     """
 
     study: Study
@@ -263,7 +263,7 @@ def _within_seconds(session: Session) -> tuple[Study, tuple[str, ...]]:
     """The study with as many runs, or simulations, as its seconds suffice for, and a caveat where they are fewer.
 
     Of a study of all combinations the first runs of each are simulated, as long as there is time for another one and
-    for what judges and prices them. Raises InputError where one of each takes longer.
+    for what judges and prices them. Raises InputError if one of each takes longer.
     """
     study, expected = session.configurations.study, session.expected
     seconds = study.budget.seconds
@@ -357,7 +357,7 @@ def write_hpl_dat(path: Path, application: "Application") -> None:
 def corrected(
     run: StudyRun, simulated: Sequence[Outcome], real: Callable[[Point], float], runs: int, seed: int
 ) -> StudyRun:
-    """The study with the answer that at most so many real runs give; simulated, real : as `tune_real.correct` takes
+    """The study with the answer that at most this many real runs give; simulated, real : as `tune_real.correct` takes
     them."""
     assert isinstance(run.answer, Tuned)
     choice = correct(simulated, real, runs, seed=seed, trusts=run.answer.trusts)

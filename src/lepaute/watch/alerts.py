@@ -128,12 +128,12 @@ class Channel(Protocol):
     def name(self) -> str: ...
 
     def send(self, title: str, body: str) -> None:
-        """Raises EnvironmentProblem where the message does not get there."""
+        """Raises EnvironmentProblem if the message does not get there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """One message. problem : why it was not sent, "" where it was."""
+    """One message. problem : why it was not sent, "" if it was."""
 
     channel: str
     title: str
@@ -255,7 +255,7 @@ class _Heard(logging.Handler):
 
 
 def write_prometheus(found: OpenRegressions, path: Path, now_s: float) -> None:
-    """Writes the file whole; raises OSError where it cannot be written."""
+    """Writes the file whole; raises OSError if it cannot be written."""
     write_atomic(path, prometheus_client.generate_latest(registry_of(found, now_s)))
 
 

@@ -121,7 +121,7 @@ class Inventory:
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def group_of(self, kind: str, cluster: str, node: str) -> str | None:
-        """None where the inventory does not know the node, or says nothing of this kind about it."""
+        """None if the inventory does not know the node, or says nothing of this kind about it."""
         names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
         of_kind = self.groups.get(kind, {})
         return next((of_kind[name] for name in names if name in of_kind), None) or None

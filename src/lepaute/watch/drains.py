@@ -72,7 +72,7 @@ def verdict_of(
     """regressions : rows of watch.alarms.standing, of one node or of all; values : its factor values
 
     actions : (action, recorded_s) of the node, the earliest first
-    scheduler : None where it was not asked
+    scheduler : None if it was not asked
     """
     if regressions.empty:
         return Verdict.HEALTHY if (values["state"] == "done").any() else Verdict.UNKNOWN
@@ -98,7 +98,7 @@ def verdict_of(
 
 
 def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: float) -> bool | None:
-    """Whether the latest job that began since then still shows one of the regressions; None where there is no job.
+    """Whether the latest job that began since then still shows one of the regressions; None if there is no job.
 
     A value shows it if it is nearer to what the alarm reported than to the level before.
     """
@@ -114,7 +114,7 @@ def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: flo
 
 
 def limit_of(text: str, option: str) -> Callable[[int], int]:
-    """Of the nodes of a partition, so many: 2 or 5%, rounded down; raises InputError for anything else."""
+    """Of the nodes of a partition, this many: 2 or 5%, rounded down; raises InputError for anything else."""
     word = text.strip()
     try:
         if word.endswith("%"):
@@ -165,7 +165,7 @@ class Drains:
     """How nodes are drained. states : of all nodes that share the limit, asked just before; most : of them, by us.
 
     Only these nodes are drained, since only they are counted.
-    drain : (node, reason), raises EnvironmentProblem where the scheduler refuses
+    drain : (node, reason), raises EnvironmentProblem if the scheduler refuses
     """
 
     states: Mapping[str, NodeState]
@@ -178,8 +178,8 @@ def node_health(
 ) -> list[NodeHealth]:
     """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
 
-    nodes : by the names that were asked for, which are the scheduler's; None where the store has none of the name
-    Raises InputError where the store has no values, or a node is none of those that share the limit.
+    nodes : by the names that were asked for, which are the scheduler's; None if the store has none of the name
+    Raises InputError if the store has no values, or a node is none of those that share the limit.
     """
     for name, known in nodes.items():
         if drains is not None and known is not None and name not in drains.states:
@@ -230,7 +230,7 @@ def node_health(
 
 
 def _few(values: "pd.DataFrame") -> str:
-    """Why too few jobs of a node ended well to tell a change, "" where they are enough."""
+    """Why too few jobs of a node ended well to tell a change, "" if they are enough."""
     done = values[values["state"] == "done"]
     jobs = int(done.groupby(["cpu", "factor", "stratum"], observed=True).size().max()) if len(done) else 0
     if jobs >= MIN_JOBS:

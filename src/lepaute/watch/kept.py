@@ -62,7 +62,7 @@ def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any)
 
 
 def kept_object(of: object) -> Any:
-    """What `keep_object` was given last for the same; None where that is not there."""
+    """What `keep_object` was given last for the same; None if that is not there."""
     with contextlib.suppress(Exception):  # whatever a damaged file says
         # as trusted as the programs that lie beside it
         return pickle.loads((cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.state").read_bytes())

@@ -114,7 +114,7 @@ def open_regressions(
 
     values : of the jobs that count, where they are not all of the store (`packed_values`)
     settings : of the alarms; those of the store by default; progress : gets the share of the work that is behind
-    Raises InputError where the store has no values.
+    Raises InputError if the store has no values.
     """
     values = known_days(packed_values(store) if values is None else values)
     if values.empty:

@@ -36,7 +36,7 @@ class WatchedFactor(Public):
     ----------
     rows : a row a job of each CPU: node, cpu, job, started_s, stratum, value (SI), state, archive; p_value, low, high
         of the test of the job, outlier, regressed; mean_w, p_w, low_w, high_w of the mean of `window` jobs
-    window : so many jobs are tested together, 0: none
+    window : this many jobs are tested together, 0: none
     events : those that touch the cluster, by date
     moved : of a model, for each CPU that stands out, which coefficients moved; empty of a single factor
     """

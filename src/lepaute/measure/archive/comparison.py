@@ -21,8 +21,8 @@ _MAX_PAIRS = 8
 class Change:
     """A thing that is otherwise on the two sides.
 
-    nodes_a, nodes_b: node sets; empty where the thing is about the whole experiment
-    a, b            : the values; None where it is not there
+    nodes_a, nodes_b: node sets; empty if the thing is about the whole experiment
+    a, b            : the values; None if it is not there
     """
 
     group: str

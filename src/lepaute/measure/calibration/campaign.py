@@ -54,7 +54,7 @@ class CalibrationFacts:
     nbs, threads: block sizes of HPL's steps, and BLAS threads of a process; archives of older versions have `nb`, one
     cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest
     blocks, most_n, most_message_bytes: of the plan
-    switches: the nodes of each switch, empty where that is not known
+    switches: the nodes of each switch, empty if that is not known
     """
 
     quick: bool = False
@@ -173,7 +173,7 @@ class Calibration(Campaign):
         self.workspace.save()
 
     def _plan(self, blocks: int = 0) -> None:
-        """Of each node, for at least so many blocks."""
+        """Of each node, for at least this many blocks."""
         asked, place = self._asked, enumerate(self._measured)
         more: dict[str, Any] = {"nbs": asked.nbs, "threads": asked.threads, "blocks": blocks}
         self._plans = {

@@ -65,7 +65,7 @@ class Measured:
 
 
 def look_at(nodes: Nodes, python: str) -> list[Measured]:
-    """All nodes, in their order. Raises EnvironmentProblem where one has not two cores or no OpenBLAS."""
+    """All nodes, in their order. Raises EnvironmentProblem if one has not two cores or no OpenBLAS."""
     facts, layouts = nodes.call("facts"), layouts_of(nodes)
     chosen: dict[str, KernelSet] = {}
 
@@ -149,7 +149,7 @@ def _timer(node: Nodes, python: str) -> Callable[[str | None], Timing | None]:
 
 
 def check_alike(measured: Sequence[Measured]) -> None:
-    """Raises EnvironmentProblem where nodes differ: a platform's nodes are all of one kind."""
+    """Raises EnvironmentProblem if nodes differ: a platform's nodes are all of one kind."""
     first = measured[0]
     for other in measured[1:]:
         for what, mine, its in (

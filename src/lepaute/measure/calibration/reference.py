@@ -32,7 +32,7 @@ _LIMITS = {
 
 
 def precision_of(goal: Goal, archive: Archive, platform: Platform, fitted: FittedModels) -> tuple[str, dict[str, Any]]:
-    """What was reached, and what another minute would buy: a line, and the facts for programs, None where unknown."""
+    """What was reached, and what another minute would buy: a line, and the facts for programs, None if unknown."""
     try:
         attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted, later=True)
     except LepauteError as problem:

@@ -159,7 +159,7 @@ def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOU
 
     margin  : a method that is shown to be worse by at most this share counts as good as the best
     enough_s: so does one whose error is shown to be at most this
-    Raises ArchiveError where it holds no complete mpirun of clocks, InputError for a margin below 0.
+    Raises ArchiveError if it holds no complete mpirun of clocks, InputError for a margin below 0.
     """
     if not margin >= 0:
         raise InputError(f"--margin is {100 * margin:g} %; it must be 0 or more, such as 25%")

@@ -103,7 +103,7 @@ def against_baseline(
 
 
 def check_days(days: Sequence[Archive]) -> None:
-    """Raises ArchiveError for another kind, InputError where no mpirun of any day was undisturbed."""
+    """Raises ArchiveError for another kind, InputError if no mpirun of any day was undisturbed."""
     if not any((runs["block"].ge(0) & ~runs["disturbed"]).any() for runs in map(mpi_campaign.mpiruns, days)):
         raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
 

@@ -21,7 +21,7 @@ from lepaute.stats.expanding import Booleans, Floats
 MAX_MPIRUNS, MAX_RANKS = 40, 64
 #: Of the columns of a histogram; a pale one is below a quarter of the fullest bin.
 SHADES = 4
-#: Means beyond so many of the highest quartile are at the edge: a mean of calls may be of one that was interrupted.
+#: Means beyond this many of the highest quartile are at the edge: a mean of calls may be of one that was interrupted.
 OUTLYING = 2.0
 #: Of a rank, how far the two libraries are drawn from its place.
 ASIDE = 0.04
@@ -116,7 +116,7 @@ def _from_run_to_run(
 
 
 def correlations(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str]) -> Picture:
-    """Of calls that are so many apart, with what independent ones would have."""
+    """Of calls that are this many apart, with what independent ones would have."""
     known = [one for one in found if len(one.correlations)]
     layers, every, words = [], [], []
     for one in known:

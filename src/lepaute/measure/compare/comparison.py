@@ -55,21 +55,21 @@ class Comparison(Public):
     summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
     sample_means: of each library and row, whether means of its calls are normal
     left_out    : calls that do not count, by reason;  warnings : what weakens the comparison as a whole, sentences
-    ranks       : 0 where the measurements do not say
+    ranks       : 0 if the measurements do not say
     nodes       : the node of each rank; empty on one machine
     effects     : of the factors that were varied beside the libraries, on this number of ranks
-    all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty where there is one
+    all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty if there is one
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
     correction, primary: of the p-values of all rows, see `verdicts`
-    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
+    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty if single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
     failures    : what a library got wrong; networks: what joins the ranks of either, where that differs, words
     rule        : how the ratio is estimated, where not as usual
     cannot_fail : why a limit on the ratio fails no build, or empty
     disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
     calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
-                  empty where single calls are not known
+                  empty if single calls are not known
     """
 
     left: str
@@ -127,7 +127,7 @@ class Comparison(Public):
     def to_frame(self) -> pandas.DataFrame:
         """The verdicts: a row an operation, form and size; fields of `Verdict`, outcome, stars and sentence.
 
-        forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
+        forecast_mpiruns: of each library that would decide the row, NaN if it is decided or nothing can be said
         """
         likely = [verdict.forecast.likely if verdict.forecast else float("nan") for verdict in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
@@ -362,7 +362,7 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
 
 
 def _disturbance_summary(mpiruns: pandas.DataFrame) -> str:
-    """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
+    """How many of the mpiruns that count were disturbed, and what saw it; empty if none was."""
     causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
     return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
 

@@ -30,7 +30,7 @@ _TRANSPORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """library: its label; operation: as MPI calls it, empty where a whole campaign ended; text: a sentence"""
+    """library: its label; operation: as MPI calls it, empty if a whole campaign ended; text: a sentence"""
 
     library: str
     cause: Cause
@@ -87,7 +87,7 @@ def missing_failures(table: pandas.DataFrame, first: str, second: str, known: It
 
 
 def failures_text(failures: Sequence[Failure]) -> str:
-    """In one line, wrong results first; empty where there is none."""
+    """In one line, wrong results first; empty if there is none."""
     causes: tuple[Cause, ...] = ("wrong result", "missing", "ended early")
     texts = [failure.text for failure in sorted(failures, key=lambda failure: causes.index(failure.cause))]
     more = [f"{len(texts) - _MAX_NAMED} more failures"] if len(texts) > _MAX_NAMED else []

@@ -46,7 +46,7 @@ OF_OPTION = {"--report": "a page", "--plot": "a figure", "--csv": "the rows", "-
 
 
 def check_name(path: Path, option: str = "") -> None:
-    """Raises InputError where the name of a report says no kind, or another than that of the option."""
+    """Raises InputError if the name of a report says no kind, or another than that of the option."""
     kinds = {suffix: what for suffix, what in KINDS.items() if not option or what == OF_OPTION[option]}
     if path.suffix.lower() not in kinds:
         named = ", ".join(kinds if option else (f"{suffix} ({what})" for suffix, what in kinds.items()))

@@ -23,7 +23,7 @@ LEAST, FEW = 3, 6
 class SessionsTest:
     """Student's t over the means of sessions; nothing is known (p 1, no bounds) of fewer than LEAST, or of equal ones.
 
-    error : standard error of the mean; inf where it is not known
+    error : standard error of the mean; inf if it is not known
     lower, higher: one-sided p-values, that the expectation is below, above 0
     """
 

@@ -43,7 +43,7 @@ class SingleCalls:
     course_s    : of the calls of all mpiruns, in bins of their numbers: quartiles and mean; shape (b, 4)
     numbers     : middles of these bins, the first call is 1; shape (b,)
     later_over_earlier: median over mpiruns of the median of the second half of the calls over that of the first;
-                  NaN with fewer than MIN_CALLS calls; later_low, later_high: 95 % interval, NaN where there is none
+                  NaN with fewer than MIN_CALLS calls; later_low, later_high: 95 % interval, NaN if there is none
     """
 
     library: str

@@ -105,12 +105,12 @@ class Verdict(Tested):
     p_value, p_corrected: two-sided, before and after the correction for all rows
     left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
     p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
-    forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
+    forecast        : mpiruns of each library that would decide; None if it is decided, or nothing can be said
     session_ratios  : of each session (geometric means); () where all mpiruns are of one session
     forecast_sessions: sessions that would decide, in the place of `forecast`
     disturbed_mpiruns: of both libraries, which are not among left_mpiruns and right_mpiruns
         but where nothing is decided for them (is_disturbed)
-    spread          : of ratio by the least and the most times that are printed beside those of single runs; NaN where
+    spread          : of ratio by the least and the most times that are printed beside those of single runs; NaN if
         there are none
     """
 
@@ -267,7 +267,7 @@ def corrected_families(p_values: Sequence[float], primary: Sequence[bool], corre
 
 
 def undisturbed_pairs(disturbed: Booleans, second: Booleans, blocks: npt.NDArray[Any]) -> Booleans | None:
-    """The mpiruns that decide: all where none is disturbed, else the undisturbed ones; None where no block has such of
+    """The mpiruns that decide: all where none is disturbed, else the undisturbed ones; None if no block has such of
     both samples."""
     sides = set(zip(blocks[~disturbed].tolist(), second[~disturbed].tolist(), strict=True))
     paired = not disturbed.any() or any((block, not side) in sides for block, side in sides)
@@ -414,7 +414,7 @@ def _standard_error(row: "_Row", shift: Shift) -> float:
 def _mpiruns_to_decide(
     shift: float, standard_error: float, mpiruns: int, significance: float, margin: float
 ) -> Forecast | None:
-    """None where nothing can be said: of too few mpiruns, or where the standard error is not known.
+    """None if nothing can be said: of too few mpiruns, or where the standard error is not known.
 
     shift, margin  : logarithms of ratios; standard_error : of the shift, after `mpiruns` of each library
     significance   : two-sided p-value at which a difference counts as shown

@@ -33,7 +33,7 @@ from lepaute.measure.sentinel import NodeSentinel, short_guard
 from lepaute.measure.toolchain import find_toolchain
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
-#: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
+#: Repetitions of a start that failed, before its block goes without it; after this many such places in a row it ends.
 MAX_RETRIES, MAX_LOST = 2, 2
 #: Of the budget, what the mpiruns may take without which nothing could be decided.
 MAX_OVERRUN = 1.5
@@ -165,7 +165,7 @@ class Comparison(Campaign):
         return sentinel
 
     def _check_controls(self) -> None:
-        """Raises EnvironmentProblem where a machine cannot be set to a level, or has no pages of it."""
+        """Raises EnvironmentProblem if a machine cannot be set to a level, or has no pages of it."""
         for levels in factors.combinations(self._request.varied):
             if (control := factors.control_of(levels)) and self.set_conditions(**control):
                 why = self.workspace.state.warnings[-1:] or ["it has no such control"]
@@ -264,7 +264,7 @@ class Comparison(Campaign):
         wanted = counting.mpiruns_for(needed, first)
         left_s = max(0.0, self._request.budget_s - self._spent_s)
         each_s = max(1e-3, sum(self._wall_s(label) for label in self._cells))
-        # An archive has room for the files of so many, each of which may be repeated.
+        # An archive has room for the files of this many, each of which may be repeated.
         most = MAX_FILES // (sum(2 * cell.setting.ranks + 1 for cell in self._cells.values()) * (1 + MAX_REPETITIONS))
         allowed = min(counting.MAX_MPIRUNS, most, first + int(left_s / each_s))
         mpiruns = int(min(wanted, allowed))
@@ -416,7 +416,7 @@ class Comparison(Campaign):
 
 
 def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: Iterable[ReadyLibrary]) -> None:
-    """Raises InputError where a campaign was begun with another request, or a library is set by other variables now."""
+    """Raises InputError if a campaign was begun with another request, or a library is set by other variables now."""
     check_same_request(begun, request)
     before = from_json(CampaignFacts, dict(begun), lenient=True).libraries
     check_begun_with(
@@ -427,6 +427,6 @@ def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: 
 
 
 def check_same_request(begun: Mapping[str, Any], request: ComparisonRequest) -> None:
-    """Raises InputError where a campaign, or another session of it, was begun with another request."""
+    """Raises InputError if a campaign, or another session of it, was begun with another request."""
     before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
     check_begun_with("comparison", before, request)

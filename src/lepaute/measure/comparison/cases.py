@@ -152,7 +152,7 @@ def rows_of(texts: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
 
 
 def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Each nonblocking operation also with work before it is waited for. Raises InputError where none is."""
+    """Each nonblocking operation also with work before it is waited for. Raises InputError if none is."""
     overlapped = [(operation, OVERLAPPED) for operation, form in operations if form == NONBLOCKING]
     if not overlapped:
         raise InputError("--compute is for nonblocking operations, and --ops has none; name some, such as iallreduce")
@@ -232,7 +232,7 @@ def cases_of(
 ) -> tuple[Case, ...]:
     """Every operation with every size, those without a size once, reductions with those that are whole counts.
 
-    Raises InputError where the results are too large.
+    Raises InputError if the results are too large.
     """
     if max(sizes_bytes) * ranks > MAX_RESULT_BYTES:
         raise InputError(f"--sizes up to {max(sizes_bytes)} bytes for {ranks} ranks take more than 1 GiB; give less")

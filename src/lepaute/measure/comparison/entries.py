@@ -134,7 +134,7 @@ class Lacking(Entry):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSeen(Entry):
-    """What a library runs for a case, "unknown" where that is not seen; ranks: 0 where there is one number of them."""
+    """What a library runs for a case, "unknown" where that is not seen; ranks: 0 if there is one number of them."""
 
     JOURNAL: ClassVar[str] = "algorithms"
     library: str

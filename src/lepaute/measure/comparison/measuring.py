@@ -70,7 +70,7 @@ def measure_libraries(
     announce  : called once, after the trial, with the seconds that the mpiruns will take
     resume    : go on with a campaign of that archive that did not end
     Raises InputError for what makes no sense, for a budget in which nothing could be decided, and for an mpirun that is
-    not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
+    not its library's, EnvironmentProblem if a library is missing or cannot be measured, KeyboardInterrupt. When
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
     options_of_request = dict(locals())

@@ -36,7 +36,7 @@ class Readable(Protocol):
 
 def private_cache_bytes(files: Readable) -> int:
     """Size of the last cache level that the first core shares with no other core (section 5.8 of "MPI Benchmarking
-    Revisited"). Raises EnvironmentProblem where the machine does not tell.
+    Revisited"). Raises EnvironmentProblem if the machine does not tell.
     """
     threads = files.read_or("sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     sizes = {}
@@ -64,7 +64,7 @@ _MAX_HEAD_BYTES = 1 << 24
 class Setting:
     """What is equal for all starts of a cell.
 
-    pus       : the hardware thread of each rank, None where ranks are not bound
+    pus       : the hardware thread of each rank, None if ranks are not bound
     cold_bytes: memory that is overwritten before each call, 0 for warm caches
     pages     : that message buffers lie on: default, small or huge
     levels    : of the campaign's factors
@@ -114,7 +114,7 @@ class Started:
 
 
 def check_start(place: Place, cell: Cell) -> Started:
-    """Raises InputError where the ranks do not see each other: mpirun is that of another library, EnvironmentProblem
+    """Raises InputError if the ranks do not see each other: mpirun is that of another library, EnvironmentProblem
     where the probe does not run.
     """
     library, ranks, node = cell.library, cell.setting.ranks, place.nodes[0]
@@ -159,7 +159,7 @@ class Watch:
     """The sentinels of a campaign: the one after an mpirun is that before the next one, where that follows at once."""
 
     def __init__(self, sentinel: NodeSentinel | None) -> None:
-        """sentinel: None where none can be run: there are no seconds then"""
+        """sentinel: None if none can be run: there are no seconds then"""
         self._sentinel, self._ended_s = sentinel, -inf
         self._last_s: tuple[float, ...] = ()
 

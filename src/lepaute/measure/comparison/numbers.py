@@ -8,7 +8,7 @@ of the library which needs most, within MIN_CALLS and MAX_CALLS, and all are cut
 mpiruns would take more than half of the budget.
 
 Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
-be shown, however large; a budget that does not hold so many is refused. The first mpiruns, FIRST_MPIRUNS or that
+be shown, however large; a budget that does not hold this many is refused. The first mpiruns, FIRST_MPIRUNS or that
 number, are the first stage of Stein's procedure (stats/stopping.py), for each library and case, on the logarithms of
 the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
 every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
@@ -102,7 +102,7 @@ LEVEL = 0.05
 #: Of the budget, for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
 FIRST_SHARE, REPEATED_SHARE = 0.5, 0.5
 SHARE_OF_CASES = 0.9
-#: A lead of round-time must let word of the start reach every rank: so many times what a small broadcast takes. A
+#: A lead of round-time must let word of the start reach every rank: this many times what a small broadcast takes. A
 #: longer one comes from a trial that the system's scheduler disturbed.
 LEAD_FACTOR, MIN_LEAD_S, MAX_LEAD_S = 3.0, 20e-6, 1e-3
 #: A window holds twice what 95 % of calls take.
@@ -169,7 +169,7 @@ def numbers_of_trial(
     tests  : whose p-values are corrected together
     warm_up: calls before each batch
     calls, mpiruns: as the user fixed them
-    Raises InputError where the budget does not hold as many mpiruns as it takes to decide anything.
+    Raises InputError if the budget does not hold as many mpiruns as it takes to decide anything.
     """
     derivation = []
     most_s = {case: _most(_of(trial, case), None) for case in cases}

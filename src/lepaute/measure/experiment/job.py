@@ -176,7 +176,7 @@ class Job(Helpers):
     def begin(self, resume: bool = False) -> None:
         """Makes the workspace, or takes up that of an interrupted run.
 
-        Raises InputError where there is one already, or none, and where design() fails; no new workspace is left then.
+        Raises InputError if there is one already, or none, and where design() fails; no new workspace is left then.
         """
         control = {**type(self).control, **self.options.control}
         for name, problem in control_problems(control).items():

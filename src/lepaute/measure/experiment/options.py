@@ -101,13 +101,13 @@ class Parameters(dict[str, str]):
         return super().items()
 
     def unread_text(self) -> str:
-        """Names those that nobody has looked at; empty where there are none."""
+        """Names those that nobody has looked at; empty if there are none."""
         return f"parameter {', '.join(sorted(self._unread))}: the experiment did not look at it" if self._unread else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What an installation file says; None and empty where it is silent."""
+    """What an installation file says; None and empty if it is silent."""
 
     control: Mapping[str, Any] = field(default_factory=dict)
     warm_up_s: float | None = None
@@ -169,7 +169,7 @@ def options_of(
 
 
 def check_archive(archive: Path, *, force: bool = False) -> None:
-    """Raises InputError where no archive can be written there, or one exists already, unless `force`."""
+    """Raises InputError if no archive can be written there, or one exists already, unless `force`."""
     if archive.suffix != ".zip":
         raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
     check_archive_output(archive, force=force)

@@ -44,7 +44,7 @@ class Workspace:
 
     @classmethod
     def create(cls, archive: Path, state: RunState) -> Self:
-        """A new workspace; raises InputError where an interrupted or another run has one there."""
+        """A new workspace; raises InputError if an interrupted or another run has one there."""
         work = cls(folder_of(archive))
         try:
             work.folder.mkdir()
@@ -66,7 +66,7 @@ class Workspace:
 
     @classmethod
     def reopen(cls, folder: Path) -> Self:
-        """The workspace of an interrupted run. Raises InputError where there is none, or it is still running."""
+        """The workspace of an interrupted run. Raises InputError if there is none, or it is still running."""
         work = cls(folder)
         if not (folder / "state.json").is_file():
             raise InputError(f"{folder}: no interrupted run is there; start without --resume")
@@ -186,7 +186,7 @@ def folder_of(archive: Path) -> Path:
 
 
 def latest_workspace(place: Path, stem: str) -> Path:
-    """The workspace in `place` that a run of script `stem` left last. Raises InputError where there is none."""
+    """The workspace in `place` that a run of script `stem` left last. Raises InputError if there is none."""
     # As `new_name` makes them, and not those of another script of a longer name: sort.py, sort-large.py.
     pattern = re.compile(rf"{re.escape(stem)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}{re.escape(SUFFIX)}")
     workspaces = sorted(

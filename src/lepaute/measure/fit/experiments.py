@@ -158,7 +158,7 @@ def _nothing(
 
 
 def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
-    """The columns of the design that the experiment followed, but the numbers of its blocks; None where it had none."""
+    """The columns of the design that the experiment followed, but the numbers of its blocks; None if it had none."""
     if _DESIGN not in archive.members():
         return None
     design = parse_design(_text(archive, _DESIGN), f"{archive.path}: {_DESIGN}")

@@ -74,7 +74,7 @@ def local_median(x: Floats, y: Floats, groups: int = 60) -> Floats:
 
 
 def weighted_line(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
-    """Intercept and slope of the weighted least squares line; slope 0 where x does not vary."""
+    """Intercept and slope of the weighted least squares line; slope 0 if x does not vary."""
     mean_x, mean_y = float(np.average(x, weights=weight)), float(np.average(y, weights=weight))
     spread = float(np.sum(weight * (x - mean_x) ** 2))
     if spread <= 1e-24 * float(np.sum(weight * x**2)) or spread == 0.0:

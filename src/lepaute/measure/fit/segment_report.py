@@ -67,7 +67,7 @@ def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
 
 def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, float, float] | None:
     """The size that takes longest beside a larger one, the larger, and the ratio of medians; None below 1.25, or where
-    durations scatter so: off, half of them lie within so many per cent of the lines."""
+    durations scatter so: off, half of them lie within this many per cent of the lines."""
     sizes = np.unique(table.x)
     middle = [float(np.median(table.duration_s[table.x == size])) for size in sizes]
     pairs = [

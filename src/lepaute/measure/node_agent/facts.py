@@ -118,7 +118,7 @@ def cpu_model() -> str:
 
 
 def cpu_flags() -> frozenset[str]:
-    """Instruction-set flags of the first processor; empty where the kernel lists none."""
+    """Instruction-set flags of the first processor; empty if the kernel lists none."""
     return frozenset((cpuinfo_field("flags") or "").split())
 
 

@@ -340,7 +340,7 @@ def _reading_time_s(opened: Opened) -> float:
 
 
 def _meminfo(text: bytes, name: bytes) -> int:
-    """Bytes of a field of /proc/meminfo; ValueError where it is not there."""
+    """Bytes of a field of /proc/meminfo; ValueError if it is not there."""
     return int(text[text.index(name) + len(name) :].split(None, 1)[0]) * 1024
 
 

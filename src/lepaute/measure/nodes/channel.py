@@ -377,7 +377,7 @@ class Channel:
 
 
 def _parse_hello(message: object) -> Hello:
-    """An agent's first message. Raises WireError where something that the controller needs is missing."""
+    """An agent's first message. Raises WireError if something that the controller needs is missing."""
     try:
         hello = from_json(Hello, message, "greeting")
     except InputError as problem:

@@ -46,7 +46,7 @@ class Verdict:
     """decision: that all is as predicted;  text: the answer;  lines: of the case in the middle of those that are off,
     `case`;  causes: the likeliest first
 
-    error_percent: of that case, as of comparison.compare; None where none is off
+    error_percent: of that case, as of comparison.compare; None if none is off
     """
 
     decision: Decision

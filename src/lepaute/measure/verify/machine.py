@@ -30,7 +30,7 @@ REMEDY = "calibrate this machine, or give --other-machine to compare all the sam
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """What a node is; blas_core: OpenBLAS' name for the kernels that run there, None where that was not looked at."""
+    """What a node is; blas_core: OpenBLAS' name for the kernels that run there, None if that was not looked at."""
 
     name: str
     cpu_model: str
@@ -41,7 +41,7 @@ class SeenNode:
 def check_same_machine(platform: "Platform", seen: Sequence[SeenNode], *, other_machine: bool) -> list[str]:
     """What the platform does not say of its nodes, or with `other_machine` what differs from these; one line each.
 
-    Raises InputError where something differs, unless `other_machine`; of nodes that differ alike, the first is named.
+    Raises InputError if something differs, unless `other_machine`; of nodes that differ alike, the first is named.
     """
     nodes, blas = platform.nodes, platform.blas
     described: tuple[tuple[str, str | int | None, list[str | int | None]], ...] = (
@@ -160,7 +160,7 @@ def time_without_drift(time_s: float, share: float, ratio: float) -> float:
 def lag_of_campaign(
     platform: "Platform", applications: "Sequence[Application]", repeats: int, now: datetime | None = None
 ) -> float:
-    """Seconds from the end of the calibration to about the middle of the campaign; 0 where it has no date."""
+    """Seconds from the end of the calibration to about the middle of the campaign; 0 if it has no date."""
     from lepaute.simulate import Hpl, predict
 
     sentinel = platform.sentinel

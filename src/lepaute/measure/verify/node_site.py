@@ -113,7 +113,7 @@ class NodeSite:
         self._try()
 
     def check(self, hpl: Hpl) -> None:
-        """Raises InputError where the nodes have too few cores or too little free memory."""
+        """Raises InputError if the nodes have too few cores or too little free memory."""
         check_sayable(hpl, "threads_per_rank")
         channels, threads = self._lent.channels, hpl.threads_per_rank
         if hpl.ranks > self._per_node * len(channels):
@@ -137,7 +137,7 @@ class NodeSite:
     def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         """Runs HPL once, rank by rank in the order of the nodes, `ranks_per_node` on each.
 
-        Raises NodeLost where a node is lost meanwhile, EnvironmentProblem where the program fails, prints no result, or
+        Raises NodeLost where a node is lost meanwhile, EnvironmentProblem if the program fails, prints no result, or
         takes longer than timeout_s; its ranks are ended then.
         """
         try:
@@ -204,7 +204,7 @@ class NodeSite:
         return places
 
     def _report(self, folder: str) -> str:
-        """What HPL writes into a file instead of its output, empty where there is none."""
+        """What HPL writes into a file instead of its output, empty if there is none."""
         if self._program.is_driver:
             return ""
         words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on

@@ -65,7 +65,7 @@ def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str
 
 
 def slow_state_line(cases: "list[Case]") -> str:
-    """Of the longest case, whose runs meet the slow state of the machine most often; empty where it has none."""
+    """Of the longest case, whose runs meet the slow state of the machine most often; empty if it has none."""
     longest = max(cases, key=lambda case: case.prediction.time_s.mean)
     sentence = slow_state_sentence(longest.prediction)
     return (

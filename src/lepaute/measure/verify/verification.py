@@ -115,7 +115,7 @@ class Verification:
         """Write results.csv, runs.csv, verification.json, .png and .svg, and of HPL an HPL.out beside the predictions.
 
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
-        Raises InputError where the predictions are not the sealed ones any more.
+        Raises InputError if the predictions are not the sealed ones any more.
         """
         try:
             self._write(folder, title)
@@ -158,7 +158,7 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
 
 
 def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
-    """Raises InputError where a campaign left something in the folder: predictions and results of two never mix."""
+    """Raises InputError if a campaign left something in the folder: predictions and results of two never mix."""
     for name in names:
         # The journal is also what a campaign holds the folder by: empty, it is no result.
         if (folder / name).is_dir() or ((folder / name).exists() and (folder / name).stat().st_size):
@@ -168,7 +168,7 @@ def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
 
 
 def check_begun(folder: Path) -> None:
-    """Raises InputError where no campaign was begun that could go on."""
+    """Raises InputError if no campaign was begun that could go on."""
     if not folder.is_dir() or not any(folder.iterdir()):
         raise InputError(f"{folder}: no interrupted verification to resume; start without --resume")
 
@@ -205,7 +205,7 @@ class ChosenRuns:
     def run(self, case: int) -> float:
         """Seconds of another run of a case: its undisturbed attempt, or the median of all where each was disturbed.
 
-        Raises EnvironmentProblem where it fails or cannot be kept.
+        Raises EnvironmentProblem if it fails or cannot be kept.
         """
         repeat = self._chosen.get(case, 0)
         self._chosen[case] = repeat + 1
@@ -252,7 +252,7 @@ def chosen_runs(
     guard : the sentinel of the platform, which is run around the real runs; None: none is
     again : as of `predict_cases`
     sealed(seal, finished runs) is called once the predictions are on disk, before the first real run.
-    Raises InputError where a case does not fit, or where the folder holds another campaign (without `resume` any).
+    Raises InputError if a case does not fit, or where the folder holds another campaign (without `resume` any).
     What is raised among the real runs has a note where they are kept.
     """
     if not resume:

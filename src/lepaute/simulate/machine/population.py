@@ -78,7 +78,7 @@ def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tup
 def drawn_scales(
     population: Population, groups: Sequence[int] | None, nodes: int, cpus: int, seed: int
 ) -> list[Vector]:
-    """The factors of the days of each cpu, node by node; `groups`: of the nodes, None where not known."""
+    """The factors of the days of each cpu, node by node; `groups`: of the nodes, None if not known."""
     size = len(population.terms)
     shared = lower_factor(population.covariance_log_scale or [[0.0] * size for _ in range(size)])
     factors = [
@@ -98,7 +98,7 @@ def drawn_day(
 ) -> list[Vector]:
     """What a day adds to the coefficients of each cpu, node by node.
 
-    groups : of the nodes, None where not known;  scales : the factors of the CPUs, as many for each node
+    groups : of the nodes, None if not known;  scales : the factors of the CPUs, as many for each node
     """
     size = len(population.terms)
     cpus = len(scales) if groups is None else len(scales) // len(groups)
@@ -283,7 +283,7 @@ def _slower_network(network: "Network", inside: Factors, between: Factors) -> "N
 
 
 def slower_segments(segments: "tuple[Segment, ...]", factors: Factors) -> "tuple[Segment, ...]":
-    """Segments whose transfers, and whose calls, take so many times as long."""
+    """Segments whose transfers, and whose calls, take this many times as long."""
     transfers, overheads = factors
     return tuple(
         segment.model_copy(

@@ -82,7 +82,7 @@ class DataSheet:
     latency_s    : of a small message between two nodes: half a round trip
     fat_tree     : (nodes, uplinks) of a leaf switch in lowest terms, such as (2, 1); None: one switch
     memory_Bps   : of STREAM's triad on all cores of a node
-    threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of so many
+    threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of this many
     leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MAX_OF_A_LEAF
     blas, simd, clock : of LIBRARIES, SIMDS, CLOCKS: what runs, and what the peak counts; None: not known
     fabric       : of FABRICS; None: what latency and bandwidth of the link tell
@@ -115,7 +115,7 @@ class DataSheet:
 
     @property
     def threads_share(self) -> tuple[float, float]:
-        """Of so many cores' rate, on the threads of a rank; and its error."""
+        """Of this many cores' rate, on the threads of a rank; and its error."""
         if self.dgemm_flops is None and self.blas not in (None, "none"):
             return THREADS_OF_SHARES
         return THREADS.get(self.blas, THREADS[None])
@@ -319,7 +319,7 @@ def what_is_given(sheet: DataSheet) -> list[str]:
 
 
 def dgemm_rate(platform: Platform) -> float | None:
-    """Flop/s of one core of `platform` in an update of HPL while all cores compute; None where it has no dgemm."""
+    """Flop/s of one core of `platform` in an update of HPL while all cores compute; None if it has no dgemm."""
     model = platform.kernel("dgemm")
     if model is None or (duration_s := mean_s(model, *UPDATE)) <= 0.0:
         return None

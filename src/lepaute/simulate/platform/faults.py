@@ -42,7 +42,7 @@ _HARMLESS: dict[str, Any] = {
 def described(error: ValidationError, content: object, text: str | None, origin: str) -> PlatformError:
     """The error of a refused platform: one line on its first fault and on how many more there are, and a line on each.
 
-    content : what was validated;  text : the YAML it was read from, None where there is none
+    content : what was validated;  text : the YAML it was read from, None if there is none
     """
     if not isinstance(content, dict):
         actual = {"NoneType": "empty", "str": "text"}.get(name := type(content).__name__, f"a {name}")

@@ -149,7 +149,7 @@ def with_population(platform: Platform, population: Mapping[str, Any]) -> Platfo
     """`platform` with the content of another section `population`.
 
     The groups of its nodes, and the factors of its CPUs, are dropped where there are not as many.
-    Raises PlatformError where the two do not fit together.
+    Raises PlatformError if the two do not fit together.
     """
     content = platform.model_dump() | {"population": _of_as_many(dict(population), platform)}
     return _validated(content, None, platform.name)

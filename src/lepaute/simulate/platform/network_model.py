@@ -230,7 +230,7 @@ class Network(Value):
 
     @property
     def fitted_sizes(self) -> dict[str, tuple[int, int] | None]:
-        """The sizes that the segments which hold were fitted to, by class of links; None where they are not known."""
+        """The sizes that the segments which hold were fitted to, by class of links; None if they are not known."""
         remote, loopback = self.remote, self.loopback
         beyond = remote.range_bytes if remote.noncontiguous is None else remote.noncontiguous_range_bytes
         inside = remote.range_bytes if loopback.segments is None else loopback.range_bytes

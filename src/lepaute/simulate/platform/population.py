@@ -137,7 +137,7 @@ def _check_covariances(holder: Group | Population, size: int, *at: str | int) ->
 def population_of(platform: "Platform") -> Population:
     """The population of `platform`: its own, or the one that is shipped for its name.
 
-    Raises PlatformError where there is none.
+    Raises PlatformError if there is none.
     """
     population = known_population(platform)
     if population is None:
@@ -149,7 +149,7 @@ def population_of(platform: "Platform") -> Population:
 
 
 def known_population(platform: "Platform") -> Population | None:
-    """As `population_of`, None where there is none."""
+    """As `population_of`, None if there is none."""
     if platform.population is not None:
         return platform.population
     content = shipped_population(platform.name)
@@ -157,7 +157,7 @@ def known_population(platform: "Platform") -> Population | None:
 
 
 def shipped_population(name: str) -> dict[str, Any] | None:
-    """The content of the population that is shipped for the platform `name`; None where there is none."""
+    """The content of the population that is shipped for the platform `name`; None if there is none."""
     if name not in POPULATION_OF:
         return None
     path = FOLDER / f"{POPULATION_OF[name]}.yaml"

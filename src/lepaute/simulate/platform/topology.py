@@ -111,7 +111,7 @@ class Topology(Value):
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of `parameters`, a tuple for each of its parts between semicolons; empty where it has none."""
+        """The numbers of `parameters`, a tuple for each of its parts between semicolons; empty if it has none."""
         if self.parameters is None:
             return ()
         return tuple(tuple(map(int, part.split(","))) for part in self.parameters.split(";"))

@@ -114,7 +114,7 @@ def prediction_of(
 
 
 def slow_nodes(platform: Platform, ranks_on_node: MappingOf[int, int], threads: int) -> "SlowNodes | None":
-    """The nodes on which enough cores compute for the slow state; None where the platform has none."""
+    """The nodes on which enough cores compute for the slow state; None if the platform has none."""
     if (state := platform.slow_state) is None:
         return None
     from lepaute.simulate.slow_state import SlowNodes

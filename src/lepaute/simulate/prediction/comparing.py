@@ -43,7 +43,7 @@ class Difference:
     run_noise : whether the interval holds what differs between two runs of one day
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
-    enough    : pairs of runs, more than there are, that would tell it from 1; None where no number would
+    enough    : pairs of runs, more than there are, that would tell it from 1; None if no number would
     """
 
     ratio: float
@@ -238,7 +238,7 @@ def sd_on_one_day(one: Prediction, again: Prediction) -> float:
 
 
 def _comparable(one: Prediction, other: Prediction) -> tuple[Conditions, Conditions]:
-    """The conditions of both; raises InputError where a ratio of the two would mean nothing."""
+    """The conditions of both; raises InputError if a ratio of the two would mean nothing."""
     for prediction in (one, other):
         of_type(prediction, "a prediction to compare", Prediction, "what lepaute.predict() returned")
     if one.conditions is None or other.conditions is None:
@@ -316,7 +316,7 @@ def guessed_alike(one: Platform, other: Platform) -> bool:
 
 def own_relative_sd(one: Platform, other: Platform) -> float:
     """Standard deviation of the ratio of times on two machines that are guessed alike, by what differs between them
-    whatever was guessed: the effect of the day, which the same draw gives both. 0 where it is one machine."""
+    whatever was guessed: the effect of the day, which the same draw gives both. 0 if it is one machine."""
     if _fitted_together(one, other):
         return 0.0
     return hypot(*(0.0 if each.days is None else each.days.common_relative_sd for each in (one, other)))

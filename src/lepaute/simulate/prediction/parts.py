@@ -62,7 +62,7 @@ def part_names(application: "Application", platform: "Platform", layers: Layers)
 
 
 def _draw_of_no_layer(application: "Application", platform: "Platform") -> str:
-    """What a seed decides besides the layers, in a word; empty where that is nothing."""
+    """What a seed decides besides the layers, in a word; empty if that is nothing."""
     return "".join(application.on(platform).draws - set(Layers.names()))
 
 
@@ -128,12 +128,12 @@ CHANGE_FACTOR = 1.0
 
 
 def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
-    """Relative standard deviation of what sampled runs are off from full ones; 0 where every step was simulated."""
+    """Relative standard deviation of what sampled runs are off from full ones; 0 if every step was simulated."""
     return sampling_sd_of(map(sampling_changes, runs))
 
 
 def sampling_changes(run: "SimulatedRun") -> tuple[float, ...] | None:
-    """What each window left out would change the time by, relative to it; None where every step was simulated."""
+    """What each window left out would change the time by, relative to it; None if every step was simulated."""
     if run.sampling is None or run.time_s <= 0.0:
         return None
     return tuple(change_s / run.time_s for change_s in run.sampling.changes_s)

@@ -287,7 +287,7 @@ def repeated(prediction: Prediction, progress: Callable[[float], None] | None = 
 
 
 def check_runs(applications: Sized, runs: int) -> None:
-    """Raises InputError where the number of runs of each application cannot be."""
+    """Raises InputError if the number of runs of each application cannot be."""
     if type(runs) is not int or runs < 1:
         raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")
     if runs * len(applications) > MAX_RUNS:
@@ -345,7 +345,7 @@ def expected_run_s(
     mapping: Mapping | None = None,
     fidelity: Fidelity = "auto",
 ) -> list[float] | None:
-    """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
+    """Seconds that one core takes to simulate a run of each; None if all runs together are quick, or nobody knows.
 
     Some steps are simulated for it by the native engine, in a tenth of a second, up to two where it is long. Raises
     InputError for what cannot be.

@@ -50,7 +50,7 @@ class OutsideRanges:
 
     Waiting for others is neither.
 
-    kernels, messages : those with any time outside, largest first; messages None where the engine does not tell
+    kernels, messages : those with any time outside, largest first; messages None if the engine does not tell
                         them, or the platform not the sizes
     unknown_share     : of kernels whose model does not say in which ranges it was fitted, of computing
     moving_of_work    : what moving messages has of computing and moving messages
@@ -183,7 +183,7 @@ class Trust:
 
     computing : share of the time of all kernels that is outside of the ranges of their models
     messages  : share that messages of sizes outside have of computing and moving messages
-    time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None where it
+    time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None if it
         was not simulated
     seen : whether it was looked at; not a point of a search that is no candidate yet
     """

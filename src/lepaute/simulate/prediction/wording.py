@@ -29,7 +29,7 @@ def with_slow_state(answer: str, prediction: "Prediction") -> str:
 
 
 def slow_state_sentence(prediction: "Prediction") -> str:
-    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long; "" where none can."""
+    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long; "" if none can."""
     found = prediction.any
     if found is None or found.share_of_runs == 0.0:
         return ""

@@ -62,7 +62,7 @@ def _skip_flags(functions: Sequence[str], folder: Path) -> list[str]:
 
 
 def compilers() -> Path:
-    """The folder of the compilers; raises EnvironmentProblem where SimGrid or a compiler is missing."""
+    """The folder of the compilers; raises EnvironmentProblem if SimGrid or a compiler is missing."""
     simgrid = find_simgrid()
     library = build_library()
     require_plain(library, "SimGrid's compilers")
@@ -121,7 +121,7 @@ _COMPILERS = {
 def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) -> Path:
     """A copy of `source` in `folder`, built by the shell command `make`; mpicc and its like are those of emulation.
 
-    Raises InputError where there is no such folder, EnvironmentProblem where it does not build.
+    Raises InputError if there is no such folder, EnvironmentProblem if it does not build.
     """
     if not source.is_dir():
         raise InputError(f"--source {source}: not a folder")
@@ -190,7 +190,7 @@ _LIMIT_S = 60.0
 
 
 def resolve_program(program: Path) -> Path:
-    """Its whole path; raises InputError where there is none."""
+    """Its whole path; raises InputError if there is none."""
     if not program.is_file():
         raise InputError(
             f"there is no {program.resolve()}; name a program that was built with the compilers of 'lepaute emulate "
@@ -205,7 +205,7 @@ def check_program(
     """Sentences about what will not be emulated as it should.
 
     collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
-    Raises InputError where `program` is none that SMPI and simblas can run.
+    Raises InputError if `program` is none that SMPI and simblas can run.
     """
     if not _is_compiled(program):
         raise InputError(

@@ -129,7 +129,7 @@ def emulate_run(
     run_seed : of another run on the machine and day of `seed`;  load_cpus, slowdowns : of own code, see `Slowdowns`
     drawn : the MPI library, of COLLECTIVES, whose algorithms the run follows where the options name none
     Raises InputError for what does not fit, EnvironmentProblem without SimGrid or beyond a limit of this system,
-    SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
+    SimulationError if the program fails, hangs or ends in a deadlock. Nothing is left behind.
     """
     options = options or Options()
     if ranks < 1:

@@ -28,8 +28,8 @@ class Waiting:
     """The rank, or the step, with the most waiting.
 
     rank   : that waits most;  share: of its time;  time_s: in all
-    whom   : the rank that it waits for longest, None where that is not known;  whom_share: of its waiting
-    step   : in which all ranks together wait most, None where there are no steps;  step_share: of all waiting in steps
+    whom   : the rank that it waits for longest, None if that is not known;  whom_share: of its waiting
+    step   : in which all ranks together wait most, None if there are no steps;  step_share: of all waiting in steps
     """
 
     rank: int
@@ -43,7 +43,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """shares : of the time of all ranks, by WORDS;  waiting : None where nothing waits."""
+    """shares : of the time of all ranks, by WORDS;  waiting : None if nothing waits."""
 
     shares: dict[str, float]
     waiting: Waiting | None

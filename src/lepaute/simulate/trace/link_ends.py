@@ -34,7 +34,7 @@ ENDING = WAITS | PROBES
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Calls in the order in which they began; items: what a state says of its size, NaN where nothing."""
+    """Calls in the order in which they began; items: what a state says of its size, NaN if nothing."""
 
     names: list[str]
     rank: NDArray[Any]
@@ -112,8 +112,8 @@ def attach(rows: Rows, links: Links) -> Attached:
 class _Ends:
     """Ends of messages, in the order of the file.
 
-    source, tag: -1 where they are not known; source NOBODY where nothing was sent (MPI_PROC_NULL)
-    size_bytes : 0 where the start is not known; item_bytes: of an item as the sender counts them, NaN where not known
+    source, tag: -1 if they are not known; source NOBODY where nothing was sent (MPI_PROC_NULL)
+    size_bytes : 0 if the start is not known; item_bytes: of an item as the sender counts them, NaN if not known
     """
 
     row: NDArray[Any]

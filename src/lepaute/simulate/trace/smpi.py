@@ -275,7 +275,7 @@ def _names(values: list[str]) -> tuple[list[str], list[int], list[int]]:
 
 
 def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[Any]:
-    """Of each row the group of its collective operation, -1 where that is not known; shape (rows,).
+    """Of each row the group of its collective operation, -1 if that is not known; shape (rows,).
 
     SMPI tells no communicators. Where all ranks make the same collective calls, and of those in which all wait for all
     nobody leaves before the last has come, they are taken to be operations of all ranks.

@@ -185,7 +185,7 @@ def write_otf2(trace: Trace, folder: Path) -> int:
 
     A location is a rank, below its node. Messages of which both ends are in the trace go from the call that sends to
     the call in which they were received; collective operations have their communicator where that is known.
-    Raises InputError where the folder exists, MissingExtra where the package otf2 is missing.
+    Raises InputError if the folder exists, MissingExtra where the package otf2 is missing.
     """
     need("otf2", "an OTF2 archive")
     importlib.import_module("otf2.writer")
@@ -314,7 +314,7 @@ class _Archive:
                 ends[int(done[row])].append(("non_blocking_collective_complete", (*what, row)))
 
     def _collective(self, row: int) -> tuple[Any, ...] | None:
-        """Operation, communicator, root, bytes sent and received; None where its group is not known."""
+        """Operation, communicator, root, bytes sent and received; None if its group is not known."""
         trace = self.trace
         name, number = trace.names[trace.name[row]], int(trace.comm[row])
         if number not in self.communicators:

@@ -54,7 +54,7 @@ def layers_of(
 ) -> tuple[Layer, ...]:
     """The groups whose machines share something, by their deviations so far from all that is known of each.
 
-    deviations : shape (rounds, streams), NaN where there is none; fleet : of each stream, shape (streams,)
+    deviations : shape (rounds, streams), NaN if there is none; fleet : of each stream, shape (streams,)
     nodes : (cluster, node) of each stream; changed : whose level seems to have changed, who have no say
     """
     found: list[list[tuple[Integers, Integers, float, list[str]]]] = []

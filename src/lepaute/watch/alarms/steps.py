@@ -35,7 +35,7 @@ REACH = 100
 NAMED, ALARMED = 1e-4, 1e-2
 #: A machine changed with others if its change is at least this share of theirs.
 MIN_SHARE = 1 / 3
-#: Machines that did not change tell what a day did to all from so many on.
+#: Machines that did not change tell what a day did to all from this many on.
 MIN_CONTROLS = 3
 #: Values before and after a date without which nothing is said about a machine.
 MIN_BEFORE, MIN_AFTER = 3, 2
@@ -193,7 +193,7 @@ class _Hit:
     """series : of the machines that changed at date_s; changes : what is said, of each or of node "all".
 
     others : machines that changed, but at another date
-    gradual_s : when they began to drift, NaN where the change is a step
+    gradual_s : when they began to drift, NaN if the change is a step
     """
 
     date_s: float

@@ -40,10 +40,10 @@ MIN_LOOKED_AT = 5  # fewer machines know too little of how days hang together fo
 class Streams:
     """keys    : a row a stream, columns STREAM, in their order
     group   : shape (streams,), the same number for the machines of a cluster, factor and stratum
-    values  : shape (rounds, streams), NaN where there is none
+    values  : shape (rounds, streams), NaN if there is none
     day     : of each round, days since 1970, ascending, shape (rounds,)
-    times_s : shape (rounds, streams), when the value was measured, NaN where there is none
-    archive : position of the archive's id in `archives`, -1 where there is no value, shape (rounds, streams)
+    times_s : shape (rounds, streams), when the value was measured, NaN if there is none
+    archive : position of the archive's id in `archives`, -1 if there is no value, shape (rounds, streams)
     resets  : of each stream, the days on which an event begins its reference anew, ascending
     """
 
@@ -159,7 +159,7 @@ class Stretches:
         return {**self.__dict__, "streams": None}
 
     def go_on(self, streams: Streams, rounds: int) -> None:
-        """After so many rounds, with others that follow, of the same streams."""
+        """After this many rounds, with others that follow, of the same streams."""
         self.streams = streams
         more = len(streams.day) - rounds
 

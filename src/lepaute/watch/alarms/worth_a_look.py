@@ -27,13 +27,13 @@ LABEL = (
 LEVEL, SCATTER = "level", "scatter"
 #: So many latest values must be back: at the old level, or at the old scatter.
 RETURNED, MIN_RECOVERED_SCATTER = 5, 10
-#: Values beyond so many robust standard deviations count as if they were there.
+#: Values beyond this many robust standard deviations count as if they were there.
 MAX_DEVIATIONS = 4.0
 #: The logarithm of how much likelier than a step a line must be, to be called one.
 GRADUAL = 2.0
 #: What later values do not bear out, by the test of its date alone, is no longer shown.
 BORNE_OUT = 1e-3
-#: A scatter is one of so many values at least.
+#: A scatter is one of this many values at least.
 MIN_SCATTER = 3
 COLUMNS = (
     *("cluster", "node", "cpu", "factor", "stratum", "day", "kind", "changed_s", "gradual", "size"),
@@ -115,7 +115,7 @@ def _level(x: Floats, look: Look, found: Onset, least_change: float) -> dict[str
 
 
 def _wider(x: Floats) -> int | None:
-    """The first value of a scatter that is wider than before, by likelihood; None where none is."""
+    """The first value of a scatter that is wider than before, by likelihood; None if none is."""
     n = len(x)
     squares = np.cumsum((x - np.median(x)) ** 2)
     k = np.arange(MIN_SCATTER, n - MIN_SCATTER + 1)

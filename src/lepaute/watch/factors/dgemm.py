@@ -194,7 +194,7 @@ def coefficients(run: ArchivedRun) -> Iterator[FactorValue]:
 
 
 def regression(m: Floats, n: Floats, k: Floats, duration_s: Floats) -> Regression:
-    """The two fits of some calls, vectors of shape (calls,); empty where there are no more sizes than terms.
+    """The two fits of some calls, vectors of shape (calls,); empty if there are no more sizes than terms.
 
     The deviation of a size is that between its calls, with one degree of freedom less than calls; sizes of one call do
     not enter it.

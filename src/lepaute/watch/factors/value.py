@@ -93,7 +93,7 @@ class FactorValue:
 
     node       : as the archive names it
     factor     : with its unit, such as dgemm_rate_flops
-    value      : SI; NaN where it should have been measured and was not
+    value      : SI; NaN if it should have been measured and was not
     cpu        : number of the processor (socket); WHOLE_NODE for what is of all of it
     conditions : what a value must have in common with this one to be comparable, besides the protocol of the run and
                  Lepaute's version, which are added: name -> text
@@ -129,6 +129,6 @@ class FactorValue:
 
 
 def rate_of(work: Any, duration_s: Any) -> float:
-    """All work over all time, of two arrays or columns; NaN where there is no time."""
+    """All work over all time, of two arrays or columns; NaN if there is no time."""
     time_s = float(duration_s.sum())
     return float(work.sum()) / time_s if time_s > 0 else math.nan

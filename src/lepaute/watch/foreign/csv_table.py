@@ -36,7 +36,7 @@ _FIRST_EPOCH = 1e9
 
 
 def inferred(source: Source, node: str) -> Mapping | None:
-    """The mapping that the heading of a CSV file and its first row suggest; None where they name no node or no number.
+    """The mapping that the heading of a CSV file and its first row suggest; None if they name no node or no number.
 
     node : of all rows, where it is given. Units are those in brackets, at the end of a heading, or the heading itself;
     what a heading calls a rate is one a second, a duration is in seconds.

@@ -134,7 +134,7 @@ EXAMPLES = "s, ms, Hz, GHz, W, J, degC, K, B/s, MB/s, GiB/s, Gbit/s, flop/s, Gfl
 
 
 def si_unit(text: str) -> Unit | None:
-    """The unit that a text such as GHz, MB/s, GiB/s, us, Gflops or degC names; None where it names none.
+    """The unit that a text such as GHz, MB/s, GiB/s, us, Gflops or degC names; None if it names none.
 
     An M is 10^6 and an Mi 2^20; a B is a byte, b and bit are bits. Rates of anything else keep its name: images/s is
     images_per_s.
@@ -155,7 +155,7 @@ def si_unit(text: str) -> Unit | None:
 
 @lru_cache(maxsize=1000)
 def unit_of(text: str) -> Unit:
-    """As `si_unit`; raises InputError where there is none."""
+    """As `si_unit`; raises InputError if there is none."""
     unit = si_unit(text)
     if unit is None:
         raise InputError(f"the unit {text[:40]!r} is not known; give {EXAMPLES}")

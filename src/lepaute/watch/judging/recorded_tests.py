@@ -57,10 +57,10 @@ def vector_tests(
     selection: Selection,
     since_s: Mapping[Vector, float] | None = None,
 ) -> "Iterator[pd.DataFrame | None]":
-    """For each of the cases, a vector of factors in a cluster, its verdicts in all windows; None where it has no job.
+    """For each of the cases, a vector of factors in a cluster, its verdicts in all windows; None if it has no job.
 
     since_s : when the first job of a case began that is asked about, where earlier ones are known
-    Raises InputError where no case has any job.
+    Raises InputError if no case has any job.
     """
     new: list[pd.DataFrame] = []
     without_jobs = not since_s

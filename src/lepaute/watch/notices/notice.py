@@ -55,7 +55,7 @@ class Notice:
     """Something to look at; not an event, since nothing changed, or nobody can say when.
 
     kind     : one of the kinds above
-    cpu      : -1 where it is about the node; factor: empty where it is about none
+    cpu      : -1 if it is about the node; factor: empty if it is about none
     since_s  : the first job that it is about, or the last one before
     size     : relative to the median of its peers; NaN for other kinds
     nodes    : that an unconfirmed change is of, where they are several
@@ -228,7 +228,7 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
 
 
 def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, changelog: Changelog) -> float:
-    """inf where none is."""
+    """inf if none is."""
     changed = machines[:: max(8, len(machines) // MAX_CHANGED)].set_index(MACHINE).index
     late = (rows.set_index(MACHINE).index.isin(changed)) & (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)

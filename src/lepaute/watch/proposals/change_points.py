@@ -180,7 +180,7 @@ def find_change_points(
 def least_change_of(factor: str, least_change: LeastChange | None) -> float:
     """The smallest relative change of the factor that matters: as asked for, or by default by its unit.
 
-    Raises InputError where it is below 0.
+    Raises InputError if it is below 0.
     """
     default = sizes.least_change_of(factor, MIN_CHANGE)
     if least_change is None:

@@ -28,7 +28,7 @@ from lepaute.watch.values import DAY_S, MACHINE, day_numbers, in_turn, parts_of,
 
 #: Machines without which a day has no effect of its own.
 MIN_MACHINES = 8
-#: A day on which fewer were measured takes in so many days before and after it, as few as are enough.
+#: A day on which fewer were measured takes in this many days before and after it, as few as are enough.
 REACHES = (0, 1, 3, 7)
 _POLISHES = 2
 #: Of fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
@@ -39,7 +39,7 @@ CAUTION_ALONE = 3.0
 MAX_CORRELATION = 0.9
 #: So many effects of the days have a mean that is the season.
 SEASON_VALUES = 15
-#: The change is at most so many values before there is evidence of it; levels of so many values tell where.
+#: The change is at most this many values before there is evidence of it; levels of this many values tell where.
 REACH = 20
 
 
@@ -69,7 +69,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     """The common part of deviations; all arrays of shape (rows,).
 
     day      : days since the epoch; series: a number for each machine; relative: its deviation from its own level
-    None where no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
+    None if no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
     the widest reach take the effect of the days next to them, on a straight line between both.
     """
     at, days = pd.factorize(day, sort=True)
@@ -136,7 +136,7 @@ class WatchedSeries:
     node, cpu        : of the machine; node is "" for the effect of the days, which all of them share
     started_s        : dates, ascending, shape (n,)
     relative         : values over their median, less 1; without the effect of the day where that is known
-    common           : that effect, shape (n,), 0 where it is not known
+    common           : that effect, shape (n,), 0 if it is not known
     scale            : that median, in the unit of the factor; 1 for the effect of the days
     archives         : of each date; empty for the effect of the days
     least_correlation: of neighbours, from all series of the same kind
@@ -362,7 +362,7 @@ def smoothed(common: "Floats") -> "Floats":
 
 @lru_cache(maxsize=256)
 def _neighbours(count: int) -> "Floats":
-    """Of so many values, how many each such mean is of."""
+    """Of this many values, how many each such mean is of."""
     return np.convolve(np.ones(count), np.ones(min(SEASON_VALUES, count)), "same")
 
 

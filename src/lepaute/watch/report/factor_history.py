@@ -69,7 +69,7 @@ class FactorRows:
 
     rows   : node, cpu, job, started_s, stratum, value, state, archive; regressed: of an open regression; of the verdict
              on a single job outlier, p_value (NaN: not tested), direction, low, high; by node, cpu and time
-    window : so many jobs together were tested as well, 0: none; `rows` has mean_w (of the window), p_w, low_w, high_w
+    window : this many jobs together were tested as well, 0: none; `rows` has mean_w (of the window), p_w, low_w, high_w
     suspects : suspicious tests of all windows, as `Findings.unexplained` gives them
     """
 
@@ -90,7 +90,7 @@ class FactorRows:
 
     @property
     def unit(self) -> tuple[str, float]:
-        """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" where no name says it."""
+        """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" if no name says it."""
         unit = next((unit for suffix, unit in _UNITS.items() if self.name.endswith(suffix)), "")
         base = 1e-9 if unit.startswith("G") else 1.0
         scaled, factor = scaled_unit(unit, base * float(self.rows["value"].abs().median()))
@@ -130,7 +130,7 @@ def factor_rows(
     if table.empty:  # a vector
         table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
     table = _beside(table, single, dict(zip(_OF_VERDICT, _OF_VERDICT, strict=True)))
-    untested = (table["missing"] != 0).to_numpy()  # NaN where there is no verdict
+    untested = (table["missing"] != 0).to_numpy()  # NaN if there is no verdict
     for name in ("p_value", "low", "high"):
         table.loc[untested, name] = np.nan
     table["direction"] = table["direction"].fillna(0).astype("int8")
@@ -204,7 +204,7 @@ def sides_of(factor: FactorRows) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the last values of so many machines are spread.
+    """How the last values of this many machines are spread.
 
     coefficient : their standard deviation over their mean, the coefficient of spatial variability; NaN of one machine,
                   or where the mean is 0

@@ -33,7 +33,7 @@ class Findings:
     """Of whole series, or of what came later than `earlier` findings; texts are not packed.
 
     suspects : tests below the level, outliers left out, in the order of the tests; `position`: that of the job among
-               those of its series that were tested by themselves, -1 where it was not
+               those of its series that were tested by themselves, -1 if it was not
     waiting  : the latest job of each machine and factor, by the smallest window, where it cannot be tested; by date
     tested   : how many jobs of each series were tested by themselves
     tests    : how many could be made

@@ -37,13 +37,13 @@ CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "
 EXIT_STATUS = {CHANGED: 1, UNLIKE: 4, NOT_CONFIRMED: 3, UNKNOWN: 2, FINE: 0}
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
-#: From so many nodes on, one cause is likelier than many.
+#: From this many nodes on, one cause is likelier than many.
 MANY_NODES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Of one factor: the median over the machines, relative; NaN where only a direction is known."""
+    """Of one factor: the median over the machines, relative; NaN if only a direction is known."""
 
     factor: str
     direction: int

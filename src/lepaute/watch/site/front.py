@@ -103,7 +103,7 @@ def effect_of(event: Event, factor: FactorRows) -> dict[str, Any] | None:
     """What became of a factor from the date of an event on, by the ten jobs on either side, machine by machine.
 
     Median and quartiles over the machines of the relative change of their medians. A description, no test: `lepaute
-    watch events effect` tests. None where no machine has jobs on both sides.
+    watch events effect` tests. None if no machine has jobs on both sides.
     """
     rows = factor.rows
     if factor.is_vector:

@@ -45,7 +45,7 @@ def json_list(texts: Iterable[str]) -> Ready:
 
 
 def texts_of(values: "npt.ArrayLike", digits: int = 0) -> list[str]:
-    """JSON of each number with so many significant digits, all where it is 0; null for what is no number.
+    """JSON of each number with this many significant digits, all where it is 0; null for what is no number.
 
     Each of the numbers that are there, which are few, is written once.
     """

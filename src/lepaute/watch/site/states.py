@@ -23,14 +23,14 @@ STATES = {"changed": "C", "failed": "F", "silent": "·", "unlike": "U", "unconfi
 WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
 #: In words: those of `lepaute watch test` and `health`.
 IN_WORDS = {state: state for state in STATES} | {"unlike": UNLIKE, "unconfirmed": NOT_CONFIRMED}
-#: Up to so many nodes cells have names and letters; up to so many they are large enough to be hit by a finger.
+#: Up to this many nodes cells have names and letters; up to this many they are large enough to be hit by a finger.
 NAMED, MEDIUM = 64, 400
 COEFFICIENTS = frozenset((*MODEL_FACTORS, *RESIDUAL_FACTORS))
 
 
 @dataclass(slots=True)
 class StateMap:
-    """rows : title and page of each factor or model; of_node : node -> state of each row, "" where it has no value.
+    """rows : title and page of each factor or model; of_node : node -> state of each row, "" if it has no value.
 
     lost : factors that machines no longer have, though they report others, as lines of text
     """

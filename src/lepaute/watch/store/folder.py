@@ -74,7 +74,7 @@ class Index:
 
 
 def read_index(folder: Path) -> Index:
-    """The index as it is now; raises InputError where there is none that this version can read."""
+    """The index as it is now; raises InputError if there is none that this version can read."""
     path = folder / "store.json"
     try:
         content = path.read_bytes()

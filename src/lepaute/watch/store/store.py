@@ -97,7 +97,7 @@ class Store:
         cluster: of the nodes, with whose names it tells machines apart
         values : further factor values, of no archive, added in the same change as by `add_values`
         Archives of failed runs are added like others. The ids of archives tell whether they are there already.
-        Raises ArchiveError or InputError where one of the archives cannot be read.
+        Raises ArchiveError or InputError if one of the archives cannot be read.
         """
         ingested_s = time.time()
         opened = [Archive.open(one) for one in archives]
@@ -124,7 +124,7 @@ class Store:
     def add_values(self, values: pandas.DataFrame) -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.
 
-        Raises InputError where a value is there already and is another one, and where the archive of one is not there.
+        Raises InputError if a value is there already and is another one, and where the archive of one is not there.
         """
         rows = rows_of(FACTOR_VALUES, values)
         with self._backend.writing() as writer:
@@ -350,7 +350,7 @@ class Store:
         nodes  : only their rows, from those archives in which they took part
         columns: those to read; archives that lack one have absent values there
         since_s, until_s: of the beginning of the archive; clocks of raw rows need not tell the date
-        Raises InputError where no archive has such a table.
+        Raises InputError if no archive has such a table.
         """
         where = _Where().where_equal("name", name).among("archive", archives)
         chosen = "select id from archives where started_s"
@@ -478,7 +478,7 @@ class _Where:
 
 
 def _refuse_other_values(writer: Writer) -> None:
-    """Raises InputError where a staged value is in the store with another value, state, date, stratum or archive."""
+    """Raises InputError if a staged value is in the store with another value, state, date, stratum or archive."""
     columns = ("value", "state", "started_s", "stratum", "archive")
     both = ", ".join(f"o.{name} as {name}_before, n.{name} as {name}_now" for name in columns)
     other = " or ".join(f"n.{name} is distinct from o.{name}" for name in columns)

@@ -34,7 +34,7 @@ from lepaute.measure.archive.setups.facts import (
 _ENVIRONMENT = "environment/"
 #: Larger files are no description of a node; what is read whole is bounded by this.
 MAX_FILE_BYTES = 16 << 20
-#: A fact and the node that it is about; "" where it is about the whole experiment.
+#: A fact and the node that it is about; "" if it is about the whole experiment.
 Placed = tuple[str, Fact]
 
 #: Of one run, not of a setup; or covered by a fact of its own.
@@ -65,7 +65,7 @@ _MAX_DEPTH, _MAX_FLAT, _MAX_COMMANDS = 6, 2000, 20_000
 class Setup:
     """The facts of an archive.
 
-    facts : by (group, name): by node the value; the node is "" where a fact is about the whole experiment
+    facts : by (group, name): by node the value; the node is "" if a fact is about the whole experiment
     nodes : all of them, in the order of the archive
     unread: members that describe the setup and were not read, with the reason
     """

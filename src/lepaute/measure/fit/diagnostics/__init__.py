@@ -208,7 +208,7 @@ def subject_of(calls: Residuals, share: float, *, wandering: bool) -> Subject:
 
 
 def _on_host(calls: Residuals, host: str) -> Residuals | None:
-    """The calls on one host ("": on all); None where there are none."""
+    """The calls on one host ("": on all); None if there are none."""
     if not host:
         return calls if len(calls) else None
     mine = (np.array(calls.hosts, dtype=object) == host)[calls.place]

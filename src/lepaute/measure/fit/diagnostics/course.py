@@ -120,7 +120,7 @@ class Machine:
     """The kernels of one host together.
 
     series : levels over all processes, a few values a process; inside: the finer series of each process with a change
-    sentinels: the fixed product that was run between the probes, over its median; None where there was none
+    sentinels: the fixed product that was run between the probes, over its median; None if there was none
     """
 
     host: str

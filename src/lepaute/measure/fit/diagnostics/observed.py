@@ -275,7 +275,7 @@ def _of_operation(
 
 
 def _modelled(operation: str, kind: str, size_bytes: Floats, network: Network) -> tuple[Floats | None, Floats | None]:
-    """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
+    """Mean duration and relative standard deviation of an operation; None if the network has no time for it."""
     seconds = _message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
     if operation == "pingpong":
         return 2.0 * seconds["one_way"], seconds["noise"] / 2.0**0.5  # there and back: two draws

@@ -106,7 +106,7 @@ def requested_forms(texts: Iterable[str]) -> dict[str, Form]:
 
 
 def requested_form(kernel: str, forms: Mapping[str, Form]) -> Form | None:
-    """The form that is asked for a kernel; None where it is to be selected."""
+    """The form that is asked for a kernel; None if it is to be selected."""
     return forms.get(kernel, forms.get(""))
 
 

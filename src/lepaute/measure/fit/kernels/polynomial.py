@@ -120,7 +120,7 @@ class CoefficientError:
 
     independent        : if all calls were independent
     clustered          : of the jackknife over launches, not yet inflated
-    degrees_of_freedom : of `clustered`; 0 where there is one launch
+    degrees_of_freedom : of `clustered`; 0 if there is one launch
     events             : degrees of freedom of the variance of the excess: interrupted calls that it rests on, less one
     by_launch          : covariance of the coefficients for each unit of variance of an effect, relative to the
                          duration, that all calls of a launch have in common, shape (p, p)
@@ -374,7 +374,7 @@ def _least(y: Floats) -> float:
 
 
 def r_squared(measured: Floats, predicted: Floats) -> float:
-    """1 - residual sum of squares / total sum of squares; 0 where the measured values do not vary."""
+    """1 - residual sum of squares / total sum of squares; 0 if the measured values do not vary."""
     total = float(np.sum((measured - measured.mean()) ** 2))
     return 1.0 - float(np.sum((measured - predicted) ** 2)) / total if total > 0 else 0.0
 

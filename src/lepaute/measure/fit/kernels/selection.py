@@ -155,7 +155,7 @@ class Selection:
     means      : candidates, simplest first
     levels     : the chosen mean with one set of coefficients (""), one for each socket ("-S") and each core ("-H"), as
                  far as there are several; empty with one core
-    noises     : BIC of each noise; None where none was tried
+    noises     : BIC of each noise; None if none was tried
     modes      : of the noise, where it is a mixture
     note       : why nothing was selected, or ""
     threads    : of the processes whose calls these are
@@ -280,7 +280,7 @@ def _levels(group: Integers, measured: Floats, predicted: Floats) -> Floats:
 
 
 def _sample(calls: Calls) -> _Sample | None:
-    """Calls of all sizes, and their folds; None where a fold or what is left without it would be no sample."""
+    """Calls of all sizes, and their folds; None if a fold or what is left without it would be no sample."""
     calls = judged(calls)
     if len(calls) < 2 * MIN_CALLS or not np.any(calls.duration_s > 0):
         return None

@@ -29,7 +29,7 @@ def network_model(
     """The network of the machines that were measured.
 
     fitted   : messages inside a node
-    between  : messages between nodes; None where they were not measured: then they cost what they cost inside
+    between  : messages between nodes; None if they were not measured: then they cost what they cost inside
     link_Bps : bandwidth of the link of a node, None for what the fastest large messages between nodes make use of
     """
     loopback: dict[str, Any] = {"shared": fitted.shared, "bandwidth_Bps": fitted.shared_bandwidth_Bps, "segments": None}
@@ -189,9 +189,9 @@ class MessageTables:
 class FittedLinks:
     """The networks of a machine.
 
-    inside, between : messages inside a node, and between nodes; the latter None where not measured
-    link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None where not measured
-    flows           : what several messages at once between two nodes reach, None where not measured
+    inside, between : messages inside a node, and between nodes; the latter None if not measured
+    link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None if not measured
+    flows           : what several messages at once between two nodes reach, None if not measured
     tree            : the switches, where messages that leave one take longer; None: one switch
     effects         : how conditions change the time of messages
     notes           : for readers of the platform, one sentence each
@@ -212,10 +212,10 @@ def fitted_links(
     """Fits the networks.
 
     several   : there are several nodes
-    switches  : the numbers of the nodes of each switch; empty where that is not known
+    switches  : the numbers of the nodes of each switch; empty if that is not known
     condition : of the ring that all messages are to be under; None: those of the point-to-point measurements, and those
                 of the ring to busy receivers where it has them
-    Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
+    Raises FitError if the messages inside nodes are too few, or were not measured under the condition.
     """
     idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
     notes += _told(distances.distance_effects(tables.of("local").p2p, idle.segments, distances.INSIDE))

@@ -48,7 +48,7 @@ PROBE = "hpl_steps_1x1"
 class Calls:
     """Calls of one kernel, all vectors of shape (calls,).
 
-    m, n, k     : parameters, 0 where the kernel has none
+    m, n, k     : parameters, 0 if the kernel has none
     duration_s  : clock's cost subtracted, >= 0
     cpu, block  : the core, see `place_of`; the block of the campaign, numbered over all archives
     probe       : code of the probe, in the order of `probes`

@@ -75,7 +75,7 @@ class Stretches:
 
 
 def stretches_of(process: Integers, order: Floats, level: Integers) -> Stretches | None:
-    """The stretches; None where there are as many as with shuffled levels.
+    """The stretches; None if there are as many as with shuffled levels.
 
     process, order, level : of each call, shape (calls,): its process, when it was made, its level (numbers from 0)
     The number of stretches is compared with its distribution over all orders of the levels inside processes (Wald and

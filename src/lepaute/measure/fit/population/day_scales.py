@@ -95,7 +95,7 @@ class _Model:
 
 
 def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
-    """The factors of the CPUs, and their population by group where BIC prefers that; None where BIC prefers one
+    """The factors of the CPUs, and their population by group where BIC prefers that; None if BIC prefers one
     covariance for all CPUs, or where there are too few CPUs and days to tell (two CPUs for each coefficient, and two).
 
     of_unit : the group of each cpu
@@ -262,7 +262,7 @@ def _columns(values: Floats, known: Integers, size: int) -> Floats:
 
 
 def covariances_of_groups(data: Coefficients, of_unit: Integers, days: BetweenDays) -> list[Floats | None] | None:
-    """Sigma_T (its own part) of each group where groups differ in it, by BIC; None where they do not.
+    """Sigma_T (its own part) of each group where groups differ in it, by BIC; None if they do not.
 
     For CPUs that are alike in the standard deviation of their days. Every group needs twice as many degrees of freedom
     as there are coefficients.

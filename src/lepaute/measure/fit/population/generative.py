@@ -58,7 +58,7 @@ class Mixture:
     """Groups of nodes, the largest first.
 
     group_of_node : shape (nodes,)
-    bic           : of the best mixture with 1, 2, ... groups; lower is better; NaN where there was none
+    bic           : of the best mixture with 1, 2, ... groups; lower is better; NaN if there was none
     """
 
     group_of_node: Integers
@@ -239,7 +239,7 @@ class Generative:
     """A fitted hierarchy.
 
     days   : Sigma_T and its parts, in the mean over all CPUs
-    scales : where CPUs differ in the standard deviation of their days; None where they do not
+    scales : where CPUs differ in the standard deviation of their days; None if they do not
     notes  : what a reader should know, one sentence each
     """
 

@@ -81,7 +81,7 @@ def posterior(
 ) -> Posterior:
     """Samples the posterior, with as many groups as `fitted` has; chains begin at the moments.
 
-    Raises MissingExtra where NumPyro is not installed, FitError where a coefficient does not vary or no cpu has
+    Raises MissingExtra where NumPyro is not installed, FitError if a coefficient does not vary or no cpu has
     two days.
     """
     jax, numpyro = _libraries()

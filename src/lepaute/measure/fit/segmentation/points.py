@@ -17,7 +17,7 @@ from lepaute.stats.student import student_quantile
 Objective = Literal["ordinary", "weighted", "log"]
 Interval = tuple[float, float]
 Shape = Literal["line", "constant"]
-#: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among so many of them.
+#: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among this many of them.
 MAX_CANDIDATES = 500
 #: Nothing measured is known better: residuals below these shares of a value are taken for zero.
 RESOLUTION = {"ordinary": 1e-9, "weighted": 1e-9, "log": 1e-6}
@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 CRITICAL = -2.0 * float(np.log(1.0 - np.sqrt(0.95)))
 #: A side with fewer degrees of freedom takes the variance of the whole fit.
 ENOUGH_FOR_VARIANCE = 4
-#: Places whose sum of squares is above the least by more than so many critical values are not looked at.
+#: Places whose sum of squares is above the least by more than this many critical values are not looked at.
 MARGIN = 4.0
 
 

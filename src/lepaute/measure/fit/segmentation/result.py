@@ -192,7 +192,7 @@ class SegmentedLine:
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
 
     def rejected(self) -> "SegmentedLine | None":
-        """The best lines with one breakpoint more than were chosen; None where there is no such fit."""
+        """The best lines with one breakpoint more than were chosen; None if there is no such fit."""
         more = self.candidates[len(self.breakpoints) + 1 :][:1]
         if not more or not len(self.x):
             return None
@@ -337,7 +337,7 @@ class LikeliestBreakpoint:
 
 
 def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
-    """Of a line without breakpoints; None where the points allow none."""
+    """Of a line without breakpoints; None if the points allow none."""
     points, two = points_of(line.x, line.y, line.objective), line.rejected()
     if two is None:
         return None

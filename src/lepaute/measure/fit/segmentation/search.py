@@ -165,7 +165,7 @@ def _gains_of(candidates: Sequence[Partition], tiny: float) -> tuple[float, ...]
 def _given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, ...]:
     """Breakpoints that were given, each moved down to the last x that it leaves below.
 
-    Raises FitError where they do not increase, or leave a segment without points.
+    Raises FitError if they do not increase, or leave a segment without points.
     """
     try:
         given = np.asarray(breakpoints, dtype=np.float64)

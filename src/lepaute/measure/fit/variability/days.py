@@ -71,7 +71,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     block, cpu, probe = (
         np.concatenate([getattr(calls, name) for calls in every]) for name in ("block", "cpu", "probe")
     )
-    # -1 where launches are not known: each process is then one.
+    # -1 if launches are not known: each process is then one.
     launch = np.concatenate([np.full(len(one), -1) if one.launch is None else one.launch for one in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])
     predicted = np.concatenate([kernel.predict(calls) for calls, kernel in chosen])

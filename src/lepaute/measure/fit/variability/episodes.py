@@ -42,7 +42,7 @@ from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
-#: What a rank measured of messages in so long is one part, of so many calls at least.
+#: What a rank measured of messages in so long is one part, of this many calls at least.
 _MESSAGES_S, _MIN_MESSAGES = 0.1, 5
 #: So far from a stretch of messages, and in so large a share of starts at most.
 _BESIDE_S, _MAX_STARTS = 5.0, 1 / 3
@@ -164,7 +164,7 @@ def in_usual_state(
 
 
 def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
-    """None where no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
+    """None if no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
     usable = parts.predicted_s >= SHORTEST_PART_S
     if not usable.any():
         return None

@@ -41,7 +41,7 @@ def time_scale_of(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, Fit
     }
     process = numbered([codes[column] for column in keys])
     _, first, number = np.unique(process, return_index=True, return_inverse=True)
-    # -1 where launches are not known: each process is then one.
+    # -1 if launches are not known: each process is then one.
     unknown = steps["launch"].to_numpy() < 0 if "launch" in keys else np.ones(len(steps), dtype=np.bool_)
     launch = numbered([np.where(unknown, -1, codes.get("launch", process)), np.where(unknown, process, -1)])
     predicted_s = steps["predicted_s"].to_numpy(dtype=np.float64)

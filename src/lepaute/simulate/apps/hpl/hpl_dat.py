@@ -178,7 +178,7 @@ class HplDat:
     def covering(cls, hpls: Sequence[Hpl]) -> Self:
         """The file with all values of these runs, each once, in their order; its combinations may be more than these.
 
-        Raises InputError where they differ in a parameter of which a file has one value, such as the row swap.
+        Raises InputError if they differ in a parameter of which a file has one value, such as the row swap.
         """
         of_runs = [_in_file(hpl) for hpl in hpls]
         values: dict[str, tuple[Any, ...]] = {}
@@ -196,7 +196,7 @@ class HplDat:
         """All runs, in the order in which HPL makes them: the process grid varies slowest, NDIV fastest.
 
         others: by field of Hpl, what the file does not say, such as threads_per_rank; the same for all runs
-        Raises InputError where there are more than a hundred thousand.
+        Raises InputError if there are more than a hundred thousand.
         """
         known = dict(places())
         looped = sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None)

@@ -166,7 +166,7 @@ def events_of_steps(hpl: Hpl, steps: Sequence[int], *, solve: bool) -> float:
 
 
 def _events_of_step(hpl: Hpl, step: int, pivot_weight: float = 1.0) -> float:
-    """The events of one step; each of the pivot exchanges counts as so many."""
+    """The events of one step; each of the pivot exchanges counts as this many."""
     left = hpl.steps - step  # steps, this one counted
     exchange = exchange_messages(hpl.p)
     swap = exchange if left <= _last_exchanging(hpl) else _spread_roll_messages(hpl.p)

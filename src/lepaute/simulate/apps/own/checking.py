@@ -70,8 +70,8 @@ class Checked:
     """What `check` finds.
 
     same : whether all ranks make the calls of the recording, with these sizes and peers
-    rank, call : where they first differ, the call counted from 1 on that rank; -1 where they do not
-    line : of the application's file, as app.py:12; empty where the application makes no more calls
+    rank, call : where they first differ, the call counted from 1 on that rank; -1 if they do not
+    line : of the application's file, as app.py:12; empty if the application makes no more calls
     """
 
     same: bool

@@ -53,7 +53,7 @@ class Request:
 
 class Came(NamedTuple):
     """What `yield` gives back for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
-    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 where that was a
+    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 if that was a
     send."""
 
     source: int
@@ -132,19 +132,19 @@ class Communicator:
         return self._collective("allreduce", size_bytes, 0, algorithm)
 
     def gather(self, size_bytes: float, root: int = 0) -> Operation:
-        """MPI_Gather of so many bytes of each rank to `root`."""
+        """MPI_Gather of this many bytes of each rank to `root`."""
         return self._collective("gather", size_bytes, root)
 
     def scatter(self, size_bytes: float, root: int = 0) -> Operation:
-        """MPI_Scatter of so many bytes to each rank from `root`."""
+        """MPI_Scatter of this many bytes to each rank from `root`."""
         return self._collective("scatter", size_bytes, root)
 
     def allgather(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Allgather of so many bytes of each rank; algorithm: ring or bruck."""
+        """MPI_Allgather of this many bytes of each rank; algorithm: ring or bruck."""
         return self._collective("allgather", size_bytes, 0, algorithm)
 
     def alltoall(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Alltoall of so many bytes from each rank to each other; algorithm: pairwise or bruck."""
+        """MPI_Alltoall of this many bytes from each rank to each other; algorithm: pairwise or bruck."""
         return self._collective("alltoall", size_bytes, 0, algorithm)
 
     def split(self, colour: int | None, key: int = 0) -> Operation:
@@ -196,7 +196,7 @@ class Cartesian:
         return self.rank_at(moved)
 
     def neighbours(self, points: int) -> list[tuple[int, int]]:
-        """(rank, number of dimensions in which it differs) of each neighbour in a stencil of so many points.
+        """(rank, number of dimensions in which it differs) of each neighbour in a stencil of this many points.
 
         points : itself counted; 3 on a line, 5 or 9 in the plane, 7 or 27 in space
         """

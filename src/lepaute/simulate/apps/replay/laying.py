@@ -21,7 +21,7 @@ from lepaute.simulate.apps.replay.survey import Survey, turns
 from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
 
-#: Own time between two calls is kept with so many significant digits, so that few operations are told apart.
+#: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
 DIGITS = 4
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
@@ -31,7 +31,7 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
 
     modelled : kernels that take the time of the platform's models
     library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
-    Raises InputError where ranks do not call the same collective operations.
+    Raises InputError if ranks do not call the same collective operations.
     """
     operations, step_of = Operations(), 1
     step = operations.number("step", "")

@@ -105,7 +105,7 @@ def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple
 
 @cache
 def _variance_of_largest(count: int) -> float:
-    """Of so many independent values of the standard normal distribution, by 1,000 quantiles of it."""
+    """Of this many independent values of the standard normal distribution, by 1,000 quantiles of it."""
     return pvariance([NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)])
 
 

@@ -179,7 +179,7 @@ _KINDS = {"FLAT": "switch", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly", "T
 class Machine:
     """What a file says of its hosts and links; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
-    names : prefix and number of each host;  loopback_* : None where the file has no loopback link
+    names : prefix and number of each host;  loopback_* : None if the file has no loopback link
     """
 
     name: str
@@ -220,7 +220,7 @@ def machine_of(platform: Element, origin: str) -> Machine:
 def mesh_of(platform: Element, origin: str) -> Machine:
     """The hosts of a file of ours that has every route; its topology stands in a property.
 
-    Raises InputError where the file was changed so that hosts or the links of their latencies are missing.
+    Raises InputError if the file was changed so that hosts or the links of their latencies are missing.
     """
     hosts = list(platform.all("host"))
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
