@@ -193,7 +193,7 @@ class NodeTests:
         return bool(self.open() or due or (submit and self.kept()))
 
     def due(self, nodes: Collection[str], now_s: float) -> list[str]:
-        """Those of the nodes that are to be tested, in their order."""
+        """Nodes that are to be tested, in their order."""
         return due_nodes(nodes, self._stored(), self.records, self.settings.every_s, now_s, seed=len(self.records))
 
     def last_result_s(self, node: str) -> float | None:

@@ -182,7 +182,7 @@ def _is_l3(each: Object) -> bool:
 
 
 def _lowest_bit(nodeset: str) -> int:
-    """Of a set as hwloc prints it, 32 bits a word and the highest first; 0 for an empty one."""
+    """Lowest bit of a set as hwloc prints it, 32 bits a word and the highest first; 0 for an empty one."""
     try:
         words = [int(word, 16) if word.strip("0x") else 0 for word in nodeset.split(",")]
     except ValueError:

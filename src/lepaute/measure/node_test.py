@@ -106,7 +106,7 @@ def node_test_design(seed: int, scale: Scale, order_seed: int) -> Design:
 
 @dataclass(frozen=True, slots=True)
 class CoreCalls:
-    """Of one core: its hardware thread, the calls in the order of the design, and what reading the clock costs."""
+    """Calls of a core: its hardware thread, the calls in the order of the design, and what reading the clock costs."""
 
     cpu: int
     start_s: tuple[float, ...]
@@ -251,6 +251,6 @@ def _p2p_rows(node: Nodes) -> list[dict[str, float | str]]:
 
 
 def absent_sensors(samples: Iterable[Mapping[str, object]]) -> list[str]:
-    """Those without a number in any sample."""
+    """Sensors without a number in any sample."""
     seen = {name for sample in samples for name, value in sample.items() if isinstance(value, int | float)}
     return [what for what, prefixes in SENSORS.items() if not any(name.startswith(prefixes) for name in seen)]

@@ -151,7 +151,7 @@ def chosen_workloads(classes: str, seconds: int, parameters: Mapping[str, object
 
 
 def stress_version(node: "Nodes") -> str | None:
-    """Of stress-ng on one node; None if it does not run."""
+    """Version of stress-ng on one node; None if it does not run."""
     result = node.run("stress-ng", "--version", check=False, timeout_s=STRESS_LIMIT_S).only
     found = re.search(r"version (\S{1,40})", result.stdout + result.stderr)
     return found[1] if result.ok and found else None

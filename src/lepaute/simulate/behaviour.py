@@ -149,7 +149,7 @@ class Behaviour:
 
 
 class LaidBehaviour(Behaviour):
-    """That of an application whose `laid` knows all that it will do."""
+    """Behaviour of an application whose `laid` knows all that it will do."""
 
     def laid(self, seed: int = 1) -> "Laid":
         """What the core runs."""

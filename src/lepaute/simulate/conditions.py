@@ -215,7 +215,7 @@ class Transfer:
 
     @property
     def total_sd(self) -> float:
-        """Of both errors together."""
+        """Standard deviation of both errors together."""
         return hypot(self.relative_sd, self.configuration_relative_sd)
 
     def to_dict(self) -> dict[str, Any]:
@@ -301,7 +301,7 @@ class Conditions:
 
     @property
     def platform_sha256(self) -> str:
-        """Of the platform as it was calibrated."""
+        """SHA-256 of the platform as it was calibrated."""
         return self.platform.sha256 if self.lag is None else self.lag.platform_sha256
 
     @property

@@ -123,7 +123,7 @@ class SlowNodes:
         return self.quick + (1.0 - self.quick) * slow
 
     def changes_in(self, time_s: float) -> float:
-        """Of the number of slow nodes, about, in a run that takes so long undisturbed."""
+        """About how many changes the number of slow nodes makes in a run that takes this long undisturbed."""
         return 2.0 * self.nodes * self.share / self.length_s * time_s / self.pace
 
     def is_steady(self, time_s: float) -> bool:
@@ -141,7 +141,7 @@ class _Course(NamedTuple):
 
     @classmethod
     def of(cls, machine: SlowNodes, seed: int, stream: int, changes: int, enough_s: float | None = None) -> "_Course":
-        """Of this many changes, fewer where enough is done before."""
+        """Course of this many changes, fewer if enough is done before."""
         uniforms = iter(_core.uniforms(seed, stream, 1, 2 * changes + 1))
         up, down, log = 1.0 / machine.gap_s, 1.0 / machine.length_s, _core.natural_log
         # Slow nodes at first: binomial, by inversion.
@@ -187,7 +187,7 @@ def _exponential(exponent: float) -> float:
 
 @lru_cache(maxsize=2)
 def _quantiles(count: int) -> list[float]:
-    """Of the normal distribution, in the middle of this many equal shares; the last digits depend on the processor."""
+    """Normal quantiles, in the middle of this many equal shares; the last digits depend on the processor."""
     return [float(f"{NormalDist().inv_cdf((at + 0.5) / count):.12g}") for at in range(count)]
 
 

@@ -65,7 +65,7 @@ class NodeSet:
         return NodeSet(self.cluster, fold_node_set(self.names() or ()))
 
     def among(self, nodes: Iterable[Node]) -> frozenset[Node]:
-        """Those of the (cluster, node) that are in the set."""
+        """Nodes (cluster, node) that are in the set."""
         names = self.names()
         return frozenset(
             (cluster, node)

@@ -53,7 +53,7 @@ class Verdict(Enum):
 
     @property
     def exit_status(self) -> int:
-        """Of a command that says so."""
+        """Exit status of a command that says so."""
         return summary.EXIT_STATUS.get(self.value, 1)
 
 
@@ -114,7 +114,7 @@ def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: flo
 
 
 def limit_of(text: str, option: str) -> Callable[[int], int]:
-    """Of the nodes of a partition, this many: 2 or 5%, rounded down; raises InputError for anything else."""
+    """Limit on a partition's nodes, such as 2 or 5%, rounded down; raises InputError for anything else."""
     word = text.strip()
     try:
         if word.endswith("%"):
@@ -176,7 +176,7 @@ class Drains:
 def node_health(
     store: "Store", nodes: Mapping[str, Node | None], now_s: float, drains: Drains | None = None
 ) -> list[NodeHealth]:
-    """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
+    """Health of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
 
     nodes : by the names that were asked for, which are the scheduler's; None if the store has none of the name
     Raises InputError if the store has no values, or a node is none of those that share the limit.

@@ -81,7 +81,7 @@ def _hex(text: str) -> str:
 
 
 def _digest(observed: "pd.DataFrame", until_s: float = np.inf) -> str:
-    """Of all values of jobs before until_s; those of the rows of the table that was asked for last are known."""
+    """Digest of all values of jobs before until_s; those of the rows of the table that was asked for last are known."""
     global _last  # noqa: PLW0603 -- of one table, which nobody changes
     if _last is None or _last[0]() is not observed:
         hashes = pd.util.hash_pandas_object(observed, index=False).to_numpy(np.uint64)

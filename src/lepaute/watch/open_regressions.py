@@ -75,7 +75,7 @@ class OpenRegressions:
         return logs
 
     def change_points(self) -> tuple[ChangePoint, ...]:
-        """Of these values, however small, kept for the next who asks; `propose` takes them."""
+        """Change points of these values, however small, kept for the next who asks; `propose` takes them."""
         names, logs = [field.name for field in fields(ChangePoint)], self.shared_changes()
 
         def found() -> "list[pd.DataFrame]":
@@ -110,7 +110,7 @@ def open_regressions(
     progress: Callable[[float], None] | None = None,
     values: "pd.DataFrame | None" = None,
 ) -> OpenRegressions:
-    """Of all nodes.
+    """Open regressions of all nodes.
 
     values : of the jobs that count, where they are not all of the store (`packed_values`)
     settings : of the alarms; those of the store by default; progress : gets the share of the work that is behind

@@ -108,7 +108,7 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _are_unique(keys: "npt.NDArray[np.int64]") -> bool:
-    """Of numbers from 0, most of them in a range of about as many."""
+    """Whether keys are unique: numbers from 0, most of them in a range of about as many."""
     if len(keys) and int(keys.max()) < 2 * len(keys):
         return int(np.bincount(keys).max()) < 2
     return len(np.unique(keys)) == len(keys)

@@ -74,7 +74,7 @@ class LibraryFacts:
 
 
 def algorithm_key(case: str, ranks: int) -> str:
-    """Of `LibraryFacts.algorithms`; ranks: 0 if a campaign has one number of them."""
+    """Key of `LibraryFacts.algorithms`; ranks: 0 if a campaign has one number of them."""
     return f"{case}, {ranks} ranks" if ranks else case
 
 
@@ -360,7 +360,7 @@ def _table(archive: Archive, name: str) -> pandas.DataFrame:
 
 
 def _models(raw: pandas.DataFrame, models: pandas.DataFrame) -> ClockModels:
-    """Of each row, the last model of its rank's clock that was made before its batch."""
+    """For each row, the last model of its rank's clock that was made before its batch."""
     joined = pandas.merge_asof(
         raw[["mpirun", "rank", "batch"]].reset_index().sort_values("batch", kind="stable").astype({"batch": "int64"}),
         models.astype({"before_batch": "int64"}).sort_values("before_batch", kind="stable"),
@@ -375,6 +375,6 @@ def _models(raw: pandas.DataFrame, models: pandas.DataFrame) -> ClockModels:
 
 
 def _position(values: Any, extremes: Any, first: Any) -> Any:
-    """Of each group, the position of the first value equal to the group's extreme."""
+    """In each group, the position of the first value equal to the group's extreme."""
     hits = np.flatnonzero(values == np.repeat(extremes, np.diff(np.r_[first, len(values)])))
     return hits[np.searchsorted(hits, first)]

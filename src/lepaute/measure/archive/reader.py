@@ -245,7 +245,7 @@ def _refuse_wide(name: str, data: bytes) -> None:
 
 
 def _head_size(data: bytes) -> int:
-    """Of the lines at its beginning that start with #; later ones are cells, and a # inside a line always is."""
+    """Size of the lines at its beginning that start with #; later ones are cells, and a # inside a line always is."""
     at = 0
     while data[at : at + 1] == b"#":
         end = data.find(b"\n", at)

@@ -175,7 +175,7 @@ class Attempts:
         return path
 
     def _take_samples(self, site: Site) -> list[Sample]:
-        """Of each machine of the site; what the controller uses on a machine that it shares counts as the run's own."""
+        """Load of each machine of the site; what the controller uses on a shared machine counts as the run's own."""
         return [
             samples(node, [about.name], time.process_time() if about.machine == self._here else 0.0)[about.name]
             for node, about in self._machines(site)

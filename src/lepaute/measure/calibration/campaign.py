@@ -173,7 +173,7 @@ class Calibration(Campaign):
         self.workspace.save()
 
     def _plan(self, blocks: int = 0) -> None:
-        """Of each node, for at least this many blocks."""
+        """Plans each node, for at least this many blocks."""
         asked, place = self._asked, enumerate(self._measured)
         more: dict[str, Any] = {"nbs": asked.nbs, "threads": asked.threads, "blocks": blocks}
         self._plans = {
@@ -300,7 +300,7 @@ class Calibration(Campaign):
         return [entry for entry in self.workspace.noted(AttemptEntry) if entry.probe not in (SEMANTICS, SENTINEL)]
 
     def _attempts(self, node: str | None = None) -> list[AttemptEntry]:
-        """Those of a node by itself, or of all nodes."""
+        """Attempts of a node by itself, or of all nodes."""
         return [entry for entry in self._planned_attempts() if entry.peer is None and node in (None, entry.node)]
 
     def _check_planned(self, runs: list[PlannedRun]) -> None:

@@ -28,7 +28,7 @@ PROBES_FOR: Mapping[str, tuple[str, ...]] = {"discrepancy": (*USUAL_PROBES, DGEM
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Of the mean of a reference run: relative half-width of its 95 % interval, and what that is with endless blocks.
+    """Precision of a reference run's mean: relative half-width of its 95 % interval, and that with endless blocks.
 
     reference: what is predicted;  layer: what the half-width is most made of;  limit: the same in words
     later : half-width for LATER_S after the calibration, by which the machine has drifted; None if nobody knows
@@ -126,7 +126,7 @@ def next_step(
 
 
 def main_kernels(calls: pandas.DataFrame) -> pandas.DataFrame:
-    """Those in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
+    """Kernels in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
     calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
     share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
     return calls[calls["kernel"].astype(str).isin(share.index[share >= _MIN_SHARE])]

@@ -196,7 +196,7 @@ def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOU
 
 
 def largest_errors(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Of each mpirun, method and length the largest error of a rank at any moment up to it.
+    """For each mpirun, method and length, the largest error of a rank at any moment up to it.
 
     rows: with mpirun, method, rank, after_s, error_s; an mpirun counts where all methods have all moments
     Returns columns mpirun, method, length_s, error_s.
@@ -212,7 +212,7 @@ def largest_errors(rows: pandas.DataFrame) -> pandas.DataFrame:
 def judged(
     worst: pandas.DataFrame, costs: tuple[Cost, ...], margin: float, enough_s: float
 ) -> tuple[tuple[Error, ...], tuple[Pair, ...], tuple[Choice, ...]]:
-    """Of the table of `largest_errors`: the errors, all pairs, and what to take for each length."""
+    """Judgement of `largest_errors`: the errors, all pairs, and what to take for each length."""
     errors: list[Error] = []
     pairs: list[Pair] = []
     choices: list[Choice] = []

@@ -171,7 +171,7 @@ def page(found: Found, command: str = "") -> str:
 
 
 def command_of(found: Found, archive: Path) -> str:
-    """That makes a page of the archive again."""
+    """Command that makes a page of the archive again."""
     return shlex.join(
         ["lepaute", "clocks", str(archive), "--margin", f"{100 * found.margin:g}%", "--report", "clocks.html"]
     )

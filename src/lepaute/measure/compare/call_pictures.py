@@ -116,7 +116,7 @@ def _from_run_to_run(
 
 
 def correlations(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str]) -> Picture:
-    """Of calls that are this many apart, with what independent ones would have."""
+    """Correlations of calls that are this many apart, with what independent ones would have."""
     known = [one for one in found if len(one.correlations)]
     layers, every, words = [], [], []
     for one in known:
@@ -212,7 +212,7 @@ def _thinned(one: SingleCalls) -> npt.NDArray[np.intp]:
 
 
 def _stretches(marked: Booleans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Of each row of (rows, bins), runs of marked bins: row, first edge, last edge."""
+    """Runs of marked bins in each row of (rows, bins): row, first edge, last edge."""
     change = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     row, low = np.nonzero(change == 1)
     return row, low, np.nonzero(change == -1)[1]
@@ -235,7 +235,7 @@ def _legend(style: Mapping[str, str]) -> str:
 
 
 def _second_half_change_text(one: SingleCalls) -> str:
-    """Of the second half of an mpirun's calls."""
+    """Text about the second half of an mpirun's calls."""
     if not isfinite(one.later_over_earlier):
         return "too few calls to say"
     return signed_percent(one.later_over_earlier - 1, one.later_low - 1, one.later_high - 1, "")

@@ -187,7 +187,7 @@ class Comparison(Public):
 
     @property
     def decision(self) -> Decision:
-        """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
+        """Whether most rows are decided, either way; unknown if none could be tested, or one failed."""
         decided = [row.decision.is_decided for row in self.verdicts]
         several = Decision.of_several((row.decision for row in self.verdicts), "unknown")
         failed = [Weakness("failed", failure.text) for failure in self.failures]
@@ -196,7 +196,7 @@ class Comparison(Public):
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
-        """Of each row, what the calls of both libraries look like; worked out when it is first asked for."""
+        """What the calls of both libraries look like in each row; worked out when it is first asked for."""
         return tuple(of_rows(self.calls, self.left, self.right))
 
     @property
@@ -347,7 +347,7 @@ def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparis
 
 
 def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:
-    """Of the libraries that have blocking operations there, at each combination of levels."""
+    """Guidelines violated by libraries with blocking operations there, at each combination of levels."""
     if summaries.empty:
         return ()
     names = summaries["operation"].astype(str).str.partition(", ")

@@ -39,7 +39,7 @@ class Failure:
 
 
 def campaign_failures(campaign: Archive, names: Mapping[str, str] | None = None) -> list[Failure]:
-    """Of a campaign; names: in a comparison, of its libraries that are compared; None: all by their labels."""
+    """Failures of a campaign; names: in a comparison, of its libraries that are compared; None: all by their labels."""
     facts, runs = mpi_campaign.facts(campaign), mpi_campaign.mpiruns(campaign)
     names = dict(zip(facts.labels, facts.labels, strict=True)) if names is None else names
     result = []

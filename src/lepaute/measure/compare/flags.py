@@ -24,7 +24,7 @@ MIN_GROUPED, APART, MIN_GAP, MIN_SHARE = 12, 6.0, 0.1, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Of one library and row.
+    """Flags of one library and row.
 
     trend_p     : that mpiruns, in the order of their starts, rise or fall by chance (Kendall's tau); NaN: too few
     first_s, last_s: medians of the first and of the last third of them

@@ -36,7 +36,7 @@ FARTHEST = 300.0
 def of_operation(
     rows: Sequence[Verdict], summaries: pandas.DataFrame, found: "Comparison", generator: np.random.Generator
 ) -> list[Picture]:
-    """Of the rows of one operation in one form, by size; summaries: of this operation and form."""
+    """Pictures of the rows of one operation in one form, by size; summaries: of this operation and form."""
     left, right = found.left, found.right
     summaries = summaries.assign(value_s=summaries[found.value], single_s=summaries["mean_all_s"])
     drawn = [_run_times(rows, summaries, left, right), _ratios(rows, left, right)]
@@ -204,7 +204,7 @@ def _places(sizes_bytes: npt.ArrayLike) -> Floats:
 
 
 def _size_axis(sizes: Floats) -> Axis:
-    """Of places; a single size is its label."""
+    """Axis of places; a single size is its label."""
     held = axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
     if len(np.unique(sizes)) > 1:
         return held

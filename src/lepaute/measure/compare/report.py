@@ -273,7 +273,7 @@ def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) ->
 
 
 def _cell(text: str) -> str:
-    """Of a table, as GitHub and GitLab show it."""
+    """Cell of a table, as GitHub and GitLab show it."""
     for letter in "\\|<>*_`":
         text = text.replace(letter, f"\\{letter}")
     return " ".join(printable(text).split())

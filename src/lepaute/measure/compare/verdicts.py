@@ -307,7 +307,7 @@ class _Row:
         return aligned_rank_test(self.values, self.second, self.blocks)
 
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """That the clearest difference could not be shown."""
+        """Reasons why the clearest difference could not be shown."""
         if not self.has_undisturbed_pair:
             return (Weakness("disturbed", f"{self.disturbed} of {counted(len(self.second), 'mpirun')} were disturbed"),)
         return self._too_few()
@@ -322,7 +322,7 @@ class _Row:
         return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {most}"),)
 
     def slow_p(self) -> float:
-        """Of the same shares of slow calls, two-sided, before any correction."""
+        """p-value of equal shares of slow calls, two-sided, before any correction."""
         return aligned_rank_test(self.slow, self.second, self.blocks).two_sided
 
     def ratio(self) -> tuple[float, float, float]:
@@ -331,7 +331,7 @@ class _Row:
         return exp(shift.estimate), exp(shift.low), _exp(shift.high)
 
     def times_s(self) -> tuple[float, float]:
-        """Of the left and of the right library."""
+        """Times of the left and the right library."""
         left, right = (exp(float(np.median(self.values[side]))) for side in (~self.second, self.second))
         return left, right
 

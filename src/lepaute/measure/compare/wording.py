@@ -26,7 +26,7 @@ def sentence(row: Verdict, left: str, right: str) -> str:
 
 
 def ratio_text(row: Tested | Violation) -> str:
-    """Of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
+    """Ratio of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
     return "".join(_ratio_and_interval(row))
 
 
@@ -178,7 +178,7 @@ class Gate:
 
     @property
     def decision(self) -> Decision:
-        """That it is slower in any row."""
+        """Whether it is slower in any row."""
         return Decision.of_several(decision for decision, _ in self.rows)
 
     def status(self, *, strict: bool = False) -> int:

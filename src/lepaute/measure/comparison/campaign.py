@@ -228,7 +228,7 @@ class Comparison(Campaign):
                 self.workspace.note(entry)
 
     def _chosen_numbers(self) -> dict[Case, entries.CaseNumbers]:
-        """Of every case, and of nothing; decided once."""
+        """Numbers for every case, decided once."""
         if not self.workspace.noted(entries.FirstStage):
             request, cases = self._request, self._cases(None)
             trial = entries.trial_calls(self.workspace, mpirun.TRIAL)
@@ -285,7 +285,7 @@ class Comparison(Campaign):
         )
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
-        """Those that a library can be measured with; None: any of them."""
+        """Cases that a library can be measured with; None: any of them."""
         return entries.measurable(self.workspace, self._request, tuple(self._cells) if label is None else (label,))
 
     def _block(self, block: int) -> None:
@@ -363,12 +363,12 @@ class Comparison(Campaign):
 
     @property
     def _spent_s(self) -> float:
-        """Of the budget, by all sessions of the campaign; repetitions have a share of their own."""
+        """Seconds of the budget spent by all sessions of the campaign; repetitions have a share of their own."""
         return sum(each.wall_s for each in self._ended) - self._repeated_s
 
     @property
     def _repeated_s(self) -> float:
-        """Of starts at places that had a complete one already."""
+        """Seconds of starts at places that had a complete one already."""
         complete: set[tuple[int, int]] = set()
         repeated_s = 0.0
         for start in self._ended:
@@ -397,7 +397,7 @@ class Comparison(Campaign):
         return self._spent_s >= self._request.budget_s * (1.0 if is_decidable else MAX_OVERRUN)
 
     def _wall_s(self, label: str) -> float:
-        """Of a complete mpirun of the campaign, the median; of the trial before there is one."""
+        """Wall time of a complete mpirun of the campaign, the median; of the trial before there is one."""
         ended = self._complete(label)
         return median([each.wall_s for each in ended if each.block >= 0] or [each.wall_s for each in ended])
 

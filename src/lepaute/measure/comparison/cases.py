@@ -23,7 +23,7 @@ _OPERATORS_OF = {"MPI_BYTE": _BITWISE, "MPI_FLOAT": _ARITHMETIC, "MPI_DOUBLE": _
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Of every reduction of a campaign, whatever its size: sizes are whole counts of the datatype."""
+    """Setting of every reduction of a campaign, whatever its size: sizes are whole counts of the datatype."""
 
     datatype: str = DATATYPE
     op: str = OPERATOR
@@ -350,7 +350,7 @@ class ComparisonRequest:
 
     @property
     def primary_cases(self) -> tuple[Case, ...]:
-        """Those of `primary`. Raises InputError for one that is not measured."""
+        """Cases of `primary`. Raises InputError for one that is not measured."""
         chosen = tuple(Case(*row) for row in self.primary)
         for case in chosen:
             if case not in self.cases:

@@ -106,7 +106,7 @@ class ReadyLibrary:
 
     @property
     def key(self) -> str:
-        """Of its program, among those of a campaign."""
+        """Key of its program among those of a campaign."""
         return f"{self.label}{self.build.key}"
 
 

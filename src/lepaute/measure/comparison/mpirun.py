@@ -309,7 +309,7 @@ class Trials:
 
     @property
     def durations_s(self) -> dict[str, float]:
-        """Of the last complete trial of each cell."""
+        """Durations of the last complete trial of each cell."""
         return {each.cell: each.wall_s for each in self._complete()}
 
     def _complete(self) -> list[MpirunEnded]:

@@ -198,7 +198,7 @@ def numbers_of_trial(
     nothing_s = 1e-9 * max(windows_ns.values(), default=0) * NOTHING_CALLS
 
     def mpirun_s(factor: float) -> float:
-        """Of one start of the slowest library, with the calls cut by a factor."""
+        """Seconds of one start of the slowest library, with the calls cut by a factor."""
         each = {case: chosen[case] if calls is not None else _cut(chosen[case], factor) for case in cases}
         return start_s + nothing_s + sum(
             (count + warm_up * batches_of(count)) * (most_s[case] + 1e-9 * windows_ns[case])
@@ -288,7 +288,7 @@ def _between(trial: pandas.DataFrame, precision: float) -> float:
 
 
 def _mpiruns(rows: pandas.DataFrame) -> list[tuple[float, float, int]]:
-    """Of each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
+    """For each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
     median_sd_factor), calls."""
     logarithms = [np.log(values) for _, values in rows[rows["local_s"] > 0].groupby("mpirun")["local_s"]]
     return [

@@ -52,12 +52,12 @@ class Place:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of all nodes, also when one is lost meanwhile."""
+        """Names of all nodes, even if one is lost meanwhile."""
         return self.nodes.names
 
     @cached_property
     def machines(self) -> tuple[str, ...]:
-        """Of each node, what is equal for names of one machine."""
+        """For each node, what is equal for names of one machine."""
         return tuple(channel.hello.boot for channel in self.nodes.channels)
 
     def nodes_of(self, ranks: int) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class Place:
             )
 
     def cores(self, ranks: int) -> int:
-        """Of the machines that this many ranks run on, those with the fewest for each of their ranks: their cores."""
+        """Fewest cores for a rank on the machines that this many ranks run on."""
         return min(self._cores_of(machine) for machine in self._ranks_by_machine(ranks))
 
     def shares_cores(self, ranks: int) -> bool:
@@ -197,7 +197,7 @@ class Place:
         return texts
 
     def samples(self, ranks: int) -> dict[str, Sample]:
-        """Of each machine that this many ranks use, by the first of its names there."""
+        """Samples of each machine that this many ranks use, by the first of its names there."""
         if self.is_here:  # what this process uses counts as the campaign's own
             return samples(self.nodes, self.names[:1], time.process_time())
         first: dict[str, str] = {}

@@ -68,7 +68,7 @@ git -C "$2" rev-parse HEAD
 
 
 class Helpers:
-    """Of a job; each works on all nodes unless it says otherwise."""
+    """Helpers of a job; each works on all nodes unless it says otherwise."""
 
     record_of_run: Record
     options: Options

@@ -25,7 +25,7 @@ DEFAULT_REFERENCE_PERIOD_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Of one run.
+    """Options of one run.
 
     archive           : the file it will leave
     control           : what the machine is set to, see docs/howto/experiments.md; undone at the end
@@ -74,7 +74,7 @@ class Options:
 
 
 class Parameters(dict[str, str]):
-    """Those of an experiment, which know what was looked at: nobody reads a name that is spelt wrong."""
+    """Parameters of an experiment, which know what was looked at: nobody reads a name that is spelt wrong."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)

@@ -80,7 +80,7 @@ def is_duration(name: str) -> bool:
 
 
 def preferred(names: list[str]) -> str | None:
-    """Of several columns of durations the mean, else the only one; None if neither tells which."""
+    """The mean among several columns of durations, else the only one; None if neither tells which."""
     known = {name.replace(" ", ""): name for name in names}
     means = [known[name] for name in _MEAN_COLUMNS if name in known][:1]
     means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]

@@ -268,7 +268,7 @@ class Block:
 
     @property
     def mean_column(self) -> str | None:
-        """That of the mean time of a call; None if there is none, as of bandwidths."""
+        """Column of the mean time of a call; None if there is none, as of bandwidths."""
         return preferred([name for name in self.columns if unit_in(name)])
 
 

@@ -311,7 +311,7 @@ def _tables(archives: "list[Archive]", name: str) -> list[pandas.DataFrame]:
 
 
 def _told_of_layout(about: "Metadata") -> list[str]:
-    """That the cores are not those of the machine, where they were made up for a test."""
+    """Says that the cores are not those of the machine, if they were made up for a test."""
     layouts = [machine.layout for machine in about.machines.values() if machine.layout is not None]
     made_up = next((layout.source for layout in layouts if "=" in layout.source), None)
     return [] if made_up is None else [f"Its layout was made up ({made_up}): cores shared hardware threads."]

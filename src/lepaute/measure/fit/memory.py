@@ -119,7 +119,7 @@ class Level:
 
 @dataclass(frozen=True)
 class MemoryHierarchy:
-    """Of one node; known: what hwloc says; notes: what a reader should know, one sentence each."""
+    """Memory of one node; known: what hwloc says; notes: what a reader should know, one sentence each."""
 
     node: str
     curves: tuple[Curve, ...]

@@ -158,7 +158,7 @@ class Clusters:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Of the jackknife's variances, at least 1."""
+        """Degrees of freedom of the jackknife's variances, at least 1."""
         return max(self.effective - 1.0, 1.0)
 
     def covariance(self, shifts: Floats) -> Floats:

@@ -242,7 +242,7 @@ class Found:
         self.absent.append(Absent("frequency", f"cpufreq: {message}; and the processor shows no count of its cycles"))
 
     def _temperatures(self) -> None:
-        """Those of hwmon; where there are none, those of the thermal zones."""
+        """Temperatures of hwmon; if there are none, those of the thermal zones."""
         files = self._files
         failures = []
         before = len(self.sensors)

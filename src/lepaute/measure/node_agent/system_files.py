@@ -166,7 +166,7 @@ def run_command(argv: list[str], limit_s: float) -> Ran:
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, with messages that can be compared between nodes, and the tools of administrators.
+    """Environment of this process, with messages that can be compared between nodes, and the tools of administrators.
 
     The path of an ordinary user of some systems has no folder with lspci, dmidecode or ldconfig.
     """

@@ -62,7 +62,7 @@ class Nodes:
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """Those of the nodes that still answer."""
+        """Channels of the nodes that still answer."""
         return tuple(channel for channel in self._all if channel.lost is None)
 
     @property
@@ -295,7 +295,7 @@ class Nodes:
         return present
 
     def none_left(self) -> str:
-        """That no node is left, and why."""
+        """Says that no node is left, and why."""
         lost = [f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost]
         more = f" (and {len(lost) - 3} more)" if len(lost) > 3 else ""
         return f"no node is left; {'; '.join(lost[:3]) or 'there were no nodes'}{more}"

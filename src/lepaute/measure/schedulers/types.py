@@ -59,7 +59,7 @@ class Switches:
 
 
 def switches_of(text: str) -> Switches:
-    """Of `a,b;c,d`: the nodes of each switch, as node sets. Raises InputError for anything else."""
+    """Switches in `a,b;c,d`: the nodes of each switch, as node sets. Raises InputError for anything else."""
     parts = [part.strip() for part in text.split(";")]
     if not all(parts):
         raise InputError(f"--switches is {text[:60]!r}; give the nodes of each switch, such as node[1-16];node[17-32]")
@@ -154,7 +154,7 @@ class Request:
         return len(names) or self.count or 1
 
     def choose(self, job_nodes: tuple[str, ...], job: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Of the nodes of an existing job those asked for: `names`, or the first `count`, or all."""
+        """Nodes of an existing job that were asked for: `names`, or the first `count`, or all."""
         if names:
             self.size(names)
             absent = [name for name in names if name not in job_nodes]
@@ -327,7 +327,7 @@ class BatchSystem(Protocol):
         ...
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
-        """Of these jobs of ours, those that have not ended."""
+        """States of those of our jobs that have not ended."""
         ...
 
     def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:

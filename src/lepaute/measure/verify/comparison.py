@@ -107,7 +107,7 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
 def _inside_each(
     table: "pandas.DataFrame", runs: "pandas.DataFrame", column: str, counts: "pandas.Series[Any]"
 ) -> "pandas.Series[Any]":
-    """Of each case, how many of the runs that count lie in the interval of one run; NaN if one is not known."""
+    """For each case, how many of the runs that count lie in the interval of one run; NaN if one is not known."""
     bounds = table.set_index("case")
     low, high = runs["case"].map(bounds["low_s"]), runs["case"].map(bounds["high_s"])
     inside = ((runs[column] >= low) & (runs[column] <= high) & counts).groupby(runs["case"]).sum()
@@ -116,7 +116,7 @@ def _inside_each(
 
 
 def _bounds_of_means(cases: list[Case], counts: "pandas.Series[int]") -> "np.ndarray[Any, np.dtype[np.float64]]":
-    """Of each case, the interval of the mean of this many runs; NaN without one. Shape (cases, 2), in seconds."""
+    """For each case, the interval of the mean of this many runs; NaN without one. Shape (cases, 2), in seconds."""
     bounds = [case.interval_of_mean(count) for case, count in zip(cases, counts, strict=True)]
     return np.array(bounds, dtype=np.float64).reshape(-1, 2)
 
@@ -140,7 +140,7 @@ def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: 
 
 
 def decision_of(row: Mapping[Any, Any]) -> Decision:
-    """That the runs of a case are as predicted; row: of compare. Inside a wide interval nearly any run is, which
+    """Whether the runs of a case are as predicted; row: of compare. Inside a wide interval nearly any run is, which
     shows nothing."""
     inside, is_wide = row["inside_interval"], row["high_s"] > WIDE * row["low_s"] > 0.0
     lacks = [] if inside is not None else [Weakness("too few", "a single simulated run has no interval (--runs 10)")]
@@ -148,7 +148,7 @@ def decision_of(row: Mapping[Any, Any]) -> Decision:
 
 
 def within(table: "pandas.DataFrame", tolerance: float) -> Decision:
-    """That no error exceeds a share of the measured time."""
+    """Whether no error exceeds a share of the measured time."""
     return Decision.of_several(
         (
             Decision.of(within, not within, _spoilt(row))

@@ -75,7 +75,7 @@ def verdict(
     platform: "Platform",
     per_node: int | None = None,
 ) -> Verdict:
-    """Of all results of a file; rows: of comparison.compare, in the order of the cases; per_node: ranks, where given.
+    """Verdict on a file; rows: of comparison.compare, in the order of the cases; per_node: ranks, where given.
 
     With several cases the limit is such that chance puts any of them outside in 5 % of files.
     """
@@ -131,7 +131,7 @@ def verdict(
 def causes_of(
     case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None, assumed: bool = False
 ) -> list[Cause]:
-    """Those that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
+    """Causes that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
 
     assumed: the file does not say all parameters
     """

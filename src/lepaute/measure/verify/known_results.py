@@ -51,7 +51,7 @@ class KnownResults:
 
     @property
     def decision(self) -> Decision:
-        """That all is as predicted."""
+        """Whether all is as predicted."""
         return self.verdict.decision
 
     def warnings(self) -> list[str]:

@@ -119,7 +119,7 @@ class MachineDrift:
 
 
 def machine_drift(readings_s: Sequence[float], sentinel: "Sentinel") -> MachineDrift | None:
-    """Of the sentinels of a campaign, in the order of time; None without any.
+    """Drift of the sentinels of a campaign, in the order of time; None without any.
 
     The standard error is that of both means, by the differences of successive sentinels (von Neumann's): what the
     machine wandered during the campaign is no error of its mean.
@@ -148,7 +148,7 @@ def readings_of(runs: "pandas.DataFrame") -> list[float]:
 
 
 def compute_share(prediction: "Prediction") -> float:
-    """Of the predicted time, what goes with the speed of the cores: all but the moving of messages; 1 where unknown."""
+    """Share of the predicted time that goes with the cores' speed: all but moving messages; 1 if unknown."""
     return 1.0 if prediction.first is None else min(1.0, max(0.0, 1.0 - prediction.first.moving))
 
 

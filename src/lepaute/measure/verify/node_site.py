@@ -45,7 +45,7 @@ _MAX_STARTS = 4
 
 
 class NoRecord:
-    """Of what is done on the nodes, nothing is kept but the results of the runs."""
+    """No record of what is done on the nodes: only the results of the runs are kept."""
 
     def command(self, result: Result) -> None:
         """Nothing."""
@@ -188,7 +188,7 @@ class NodeSite:
         return -(-hpl.ranks // self._per_node)
 
     def _names(self, hpl: Hpl) -> tuple[str, ...]:
-        """Of the nodes that the ranks fill, the lost ones too: a group of nodes forgets those at any moment."""
+        """Names of the nodes that the ranks fill, the lost ones too: a group of nodes forgets those at any moment."""
         return tuple(channel.name for channel in self._lent.channels[: self._nodes_of(hpl)])
 
     def _cpus(self, hpl: Hpl) -> list[tuple[int, ...]]:
@@ -254,6 +254,6 @@ class NodeSite:
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """Of several nodes together: their cores and CPU seconds added up, the longest time."""
+    """Load of several nodes together: their cores and CPU seconds added up, the longest time."""
     walls_s, *counts = zip(*map(astuple, loads), strict=True)
     return Load(max(walls_s), *map(sum, counts))

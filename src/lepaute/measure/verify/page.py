@@ -109,7 +109,7 @@ def _heads(head: Sequence[str]) -> list[str]:
 
 
 def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
-    """Of the case that took longest."""
+    """Figures of the case that took longest."""
     row = max(rows, key=lambda one: one["measured_time_s"])
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
     of = row.get("label") or f"N = {row['n']} on {row['p']}x{row['q']}"

@@ -79,7 +79,7 @@ class Verification:
 
     @property
     def decision(self) -> Decision:
-        """That all is as predicted."""
+        """Whether all is as predicted."""
         return Decision.of_several(map(decision_of, self.table.to_dict("records")), "against")
 
     def records(self) -> list[dict[str, Any]]:
@@ -215,7 +215,7 @@ class ChosenRuns:
 
     @property
     def warnings(self) -> list[str]:
-        """Of disturbed runs."""
+        """Warnings of disturbed runs."""
         disturbed = ["; ".join(run.causes) for run in self.runs if run.disturbed]
         chosen = ((case, repeat) for case, count in self._chosen.items() for repeat in range(count))
         always = sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)

@@ -115,7 +115,7 @@ class DataSheet:
 
     @property
     def threads_share(self) -> tuple[float, float]:
-        """Of this many cores' rate, on the threads of a rank; and its error."""
+        """Share of this many cores' rate that the threads of a rank reach, and its error."""
         if self.dgemm_flops is None and self.blas not in (None, "none"):
             return THREADS_OF_SHARES
         return THREADS.get(self.blas, THREADS[None])

@@ -57,7 +57,7 @@ class Link:
 
     @property
     def latency_s(self) -> float:
-        """Of a small message."""
+        """Latency of a small message."""
         if self.given_latency_s is not None:
             return self.given_latency_s
         return TCP_LATENCY_S if self.is_ethernet else LATENCY_S

@@ -223,7 +223,7 @@ class Network(Value):
 
     @property
     def all_segments(self) -> tuple[Segment, ...]:
-        """Those of all classes of links; what two classes share comes twice."""
+        """Segments of all classes of links; what two classes share comes twice."""
         classes = (self.loopback_segments, self.remote.segments, self.loopback_noncontiguous, self.remote_noncontiguous)
         busy = [each.segments for each in (self.loopback_busy, self.remote.busy) if each is not None]
         return tuple(segment for segments in (*classes, *busy) for segment in segments)

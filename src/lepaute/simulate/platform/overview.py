@@ -99,7 +99,7 @@ def _kernels(platform: Platform) -> str:
 
 
 def _messages(segments: Sequence[Segment] | None) -> str:
-    """Of the shortest and the longest messages, and where the protocol changes."""
+    """Times of the shortest and the longest messages, and where the protocol changes."""
     if not segments:
         return ""
     first, last = segments[0], segments[-1]
@@ -114,7 +114,7 @@ def _messages(segments: Sequence[Segment] | None) -> str:
 
 
 def _sizes(platform: Platform) -> str:
-    """Those that dgemm and messages between nodes were fitted to."""
+    """Sizes that dgemm and messages between nodes were fitted to."""
     texts = []
     model = platform.kernel("dgemm")
     if model is not None:

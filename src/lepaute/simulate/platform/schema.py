@@ -94,7 +94,7 @@ class Drift(Value):
     common_relative_sd: NonNegative
 
     def relative_sd(self, lag_s: float) -> float:
-        """Of the difference between the machine `lag_s` after the calibration and its mean during it."""
+        """Relative sd of the machine `lag_s` after the calibration, less its mean during it."""
         variance = variance_after(self.slope_per_s, self.range_s or inf, self.span_s, max(0.0, lag_s))
         # Twelve digits: the last ones of the exponential in it depend on the processor.
         return min(MAX_RELATIVE_SD, float(f"{sqrt(variance):.12g}"))

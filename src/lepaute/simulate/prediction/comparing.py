@@ -78,7 +78,7 @@ class Difference:
         return self.in_words("slower", "faster")
 
     def in_words(self, more: str = "more", less: str = "less") -> str:
-        """Of what is more or less: 3.1 % more (95 %: 1.2 to 5.0 % more)."""
+        """The difference in words: 3.1 % more (95 %: 1.2 to 5.0 % more)."""
         if isnan(self.low):
             return f"{change_in_words(self.ratio, more, less)} (one run: no interval)"
         if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
@@ -171,7 +171,7 @@ class Pairing:
 
     @classmethod
     def of(cls, reference: Application, before: Conditions, other: Application, after: Conditions) -> "Pairing":
-        """Of an application under its conditions, and another one under others."""
+        """Pairing of an application under its conditions and another one under others."""
         one, two = before.platform, after.platform
         shared = share_errors(one, two, reference, other)
         own_sd = own_relative_sd(one, two) if shared and before.layers.days else 0.0
@@ -184,7 +184,7 @@ class Pairing:
         return self.shared and self.run_noise
 
     def difference(self, reference: Runs, other: Runs, again: Runs | None = None) -> Difference:
-        """Of runs with equal seeds: every difference that is stated comes from here.
+        """Difference of runs with equal seeds: every difference that is stated comes from here.
 
         again : those of the reference with other noise, where both others have the same: the ratio is that of the two,
             as their values are stated, and these tell how far that of two real runs is from it

@@ -154,7 +154,7 @@ def sampling_sd_of(changes: "Iterable[Sequence[float] | None]") -> float:
 
 
 def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
-    """Of the mean of runs with the same windows; changes: by run and window."""
+    """Standard deviation of the mean of runs with the same windows; changes: by run and window."""
     means = [fsum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
     return sqrt(MIN_SAMPLING_SD * MIN_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * fsum(mean * mean for mean in means))
 

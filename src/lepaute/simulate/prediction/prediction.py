@@ -208,7 +208,7 @@ class Prediction(Public):
 
     @cached_property
     def undisturbed_time_s(self) -> Spread:
-        """Of runs that do not meet the slow state of the machine."""
+        """Time of runs that do not meet the slow state of the machine."""
         return self._spread([run.time_s for run in self._undisturbed])
 
     @cached_property
@@ -221,7 +221,7 @@ class Prediction(Public):
 
     @cached_property
     def any(self) -> AnyRun | None:
-        """Of any further run, in the slow state of the machine or not; None if the platform has no such state."""
+        """Time of any further run, in the slow state of the machine or not; None if the platform has no such state."""
         effect, rate = self._slowing, self._undisturbed_rate
         if effect is None:
             return None
@@ -322,7 +322,7 @@ class Prediction(Public):
 
     @property
     def trace(self) -> "traces.Trace | None":
-        """Of the first run, where one was asked for."""
+        """Trace of the first run, if one was asked for."""
         return self.first.trace if self.first else None
 
     def to_dict(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class Sweep:
 
     @property
     def problem(self) -> str:
-        """That of the first prediction, for a sweep of one problem."""
+        """Problem of the first prediction, for a sweep of one problem."""
         return self.predictions[0].application.problem.words
 
     @property
@@ -91,7 +91,7 @@ class Sweep:
 
     @property
     def ahead(self) -> tuple[Prediction, ...]:
-        """Those that are not comparable and yet certainly faster than all that are, the fastest first.
+        """Predictions that are not comparable and yet certainly faster than all that are, the fastest first.
 
         Where none is comparable, the one that is certainly faster than each other one, if there is such a one.
         """
@@ -103,7 +103,7 @@ class Sweep:
 
     @property
     def rivals(self) -> tuple[Prediction, ...]:
-        """Those that are not comparable and may be as fast as the best, the fastest first."""
+        """Predictions that are not comparable and may be as fast as the best, the fastest first."""
         best = self.best
         if best is None:
             return ()
@@ -138,7 +138,7 @@ class Sweep:
 
     @property
     def scaling_points(self) -> "list[ScalingPoint]":
-        """Of one problem on several numbers of ranks, where nothing else is chosen; else empty."""
+        """Points of one problem on several numbers of ranks, where nothing else is chosen; else empty."""
         several = len({prediction.application.ranks for prediction in self.predictions}) > 1
         choices = [prediction.application.problem.choices for prediction in self.predictions]
         varied = [name for name in choices[0] if len({chosen[name] for chosen in choices}) > 1]

@@ -195,7 +195,7 @@ class Trust:
 
     @property
     def decision(self) -> Decision:
-        """That the prediction may be called better or worse than another one."""
+        """Whether the prediction may be called better or worse than another one."""
         sd, extrapolated = self.time_relative_sd, f"{percent(self.computing)} of its computing is extrapolated"
         sent = f"messages of sizes outside take {percent(self.messages)} of its computing and communication"
         uncertain = f"extrapolation alone makes its time uncertain by ± {percent(NORMAL_975 * (sd or 0.0))}"
@@ -214,7 +214,7 @@ class Trust:
 
     @property
     def words(self) -> str:
-        """Of a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
+        """Text for a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
         if not self.comparable:
             return "no"
         sd = self.time_relative_sd or 0.0

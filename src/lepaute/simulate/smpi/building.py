@@ -278,7 +278,7 @@ def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None])
 
 
 def _collectives(program: Path, ranks: int, chosen: str | None, drawn: Sequence[str]) -> list[str]:
-    """Those that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
+    """Collective operations that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
     if ranks <= 2:
         return []
     symbols = {name.lower() for name in _symbols(program, "--undefined-only")}

@@ -124,7 +124,7 @@ def slowdowns_of(
 
 
 def memory_shares(times: OwnTimes, contention: float) -> dict[str, float]:
-    """Of each place; empty if the load did not slow our own stream, by `contention`, enough to tell."""
+    """Share of each place; empty if the load did not slow our own stream, by `contention`, enough to tell."""
     if contention < MIN_CONTENTION:
         return {}
     return {

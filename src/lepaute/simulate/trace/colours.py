@@ -52,7 +52,7 @@ SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], CALLS[OWN_CODE]
 
 
 def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
-    """Of the classes of CALLS.
+    """Labels of the classes of CALLS.
 
     estimated : a call does not know its parts, as in recordings and in what SMPI writes: its transfer is all the rest
     unknown   : calls whose waiting is part of that too

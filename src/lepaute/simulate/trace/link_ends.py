@@ -64,7 +64,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Of each row its message, as table.py has it; and for what MPI_Sendrecv received the row that did, and what."""
+    """Messages of rows as table.py has them, and for MPI_Sendrecv the row that received, and what."""
 
     columns: dict[str, NDArray[Any]]
     arrival_row: NDArray[Any]
@@ -124,7 +124,7 @@ class _Ends:
 
 
 def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]]:
-    """Of each start the rank that receives, -1 for none; the ends; and warnings."""
+    """Rank that receives each start, -1 for none; the ends; and warnings."""
     is_sendrecv, is_start = rows.named((SENDRECV,)), rows.named((START,))
     target = _ranks(links.start_target, is_sendrecv[links.start_row])
     target[is_start[links.start_row]] = -1
@@ -171,7 +171,7 @@ def _ranks(partner: NDArray[Any], is_rank: NDArray[Any]) -> NDArray[Any]:
 
 
 def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) -> NDArray[Any]:
-    """Of each end the place of its start, -1 for none.
+    """Place of the start of each end, -1 for none.
 
     starts, ends: shape (rows, 3), sender, receiver, tag; of an end the sender is -1 and the tag ANY_TAG where they are
                   not known

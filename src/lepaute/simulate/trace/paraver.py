@@ -56,7 +56,7 @@ def further_files(path: Path) -> list[Path]:
 
 
 def _names(path: Path) -> dict[str, str]:
-    """Of values of events the calls of MPI, as the .pcf has them."""
+    """Names of MPI calls by values of events, as the .pcf has them."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; it has the names of calls, and belongs beside the .prv")
     return {words[0]: words[1] for _, words in words_of(path) if len(words) == 2 and words[1].startswith("MPI_")}

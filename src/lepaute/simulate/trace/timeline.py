@@ -57,7 +57,7 @@ def step_starts(trace: Trace) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Of each rank what it does from low_s to high_s, without gaps.
+    """What each rank does from low_s to high_s, without gaps.
 
     codes     : of each segment, into `kinds`; of all ranks one after the other
     ticks     : how long each lasts, in TICKS of the whole; those of a rank add up to TICKS

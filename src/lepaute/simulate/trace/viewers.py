@@ -236,7 +236,7 @@ class _Archive:
         return locations
 
     def _communicators(self) -> dict[int, tuple[Any, list[int]]]:
-        """Of each group of ranks its communicator and its members, which are ordered by their rank in the world."""
+        """Communicator and members of each group of ranks, which are ordered by their rank in the world."""
         definitions, mpi, groups = self.writer.definitions, self.otf2.Paradigm.MPI, self.otf2.GroupType
         everybody = tuple(self.locations.values())
         definitions.group("ranks", group_type=groups.COMM_LOCATIONS, paradigm=mpi, members=everybody)
@@ -328,7 +328,7 @@ class _Archive:
 
 
 def _brackets(trace: Trace, rows: Sequence[int] | NDArray[Any]) -> Iterator[tuple[int, bool, int]]:
-    """Of each row of a rank when it begins (True) and ends (False), in ns; one ends with that in which it begins."""
+    """For each row of a rank, when it begins (True) and ends (False), in ns; one ends with that in which it begins."""
     inside: list[tuple[int, int]] = []
     for row in map(int, rows):
         start = round(float(trace.start_s[row]) * RESOLUTION)

@@ -117,7 +117,7 @@ def sizes_at(values: Floats, first: int, correlation: float) -> list[LevelChange
 
 
 def correlation_within(values: Floats, first: int) -> float:
-    """Of neighbours, within both levels."""
+    """Correlation of neighbours, within both levels."""
     return float(correlations_within(values[None], first)[0])
 
 

@@ -338,7 +338,7 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
 
 
 def _correlation(parts: "Iterable[tuple[Floats, int]]") -> float:
-    """Of neighbours within levels, over all series, without the bias of means that were taken off (Kendall's)."""
+    """Correlation of neighbours within levels, over all series, without the bias of removed means (Kendall's)."""
     parts = list(parts)
     within = np.empty(len(parts))
     for places, rows, first in _alike(parts):

@@ -298,7 +298,7 @@ class Stretches:
         return [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
 
     def evidence(self) -> dict[str, float]:
-        """Of the stretches of which a value was tested: of those that are new, and of those that can be alarms."""
+        """Evidence of stretches with a tested value: of those that are new, and of those that can be alarms."""
         tested = np.concatenate([state.tests for state in self._states()]) > 0
         evidence = np.concatenate([state.evidence() for state in self._states()])
         chosen = np.flatnonzero(tested & (self._new | (evidence >= 1)))
@@ -306,7 +306,7 @@ class Stretches:
         return {self.names[number]: float(evidence[number]) for number in chosen}
 
     def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
-        """Of each machine whose evidence, of a mean of at most 1, is as the streams of its cluster / chance."""
+        """Rows of machines whose evidence, of a mean of at most 1, reaches the streams of the cluster / chance."""
         evidence = self.state.evidence()
         enough = self.streams.keys.groupby("cluster")["node"].transform("size").to_numpy() / chance
         return [

@@ -231,7 +231,7 @@ class ArchivedRun:
 
 
 def last_attempts(table: "pd.DataFrame", *keys: str) -> "pd.DataFrame":
-    """Of what was made again since other load disturbed it, by those of the keys that the table has, the last."""
+    """Only the last attempt at what other load disturbed, by those of the keys that the table has."""
     if "attempt" not in table or len(table) == 0:
         return table
     keys = tuple(name for name in keys if name in table)

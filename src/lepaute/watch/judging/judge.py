@@ -317,7 +317,7 @@ def _contrasts(
 
 
 class _Series:
-    """Of each series so far: values, their mean without effects of days, scatter and its degrees of freedom."""
+    """For each series so far: values, their mean without effects of days, scatter and its degrees of freedom."""
 
     def __init__(self, count: int, p: int) -> None:
         self.n: Integers = np.zeros(count, np.int64)
@@ -350,7 +350,7 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """Of one day: the effect, and what it rests on.
+    """Effect of one day: the effect, and what it rests on.
 
     share : of each observation in it; series, weight : of the machines that are not far from the others
     nodes : all that were measured and have a reference
@@ -397,7 +397,7 @@ def _effect(x: Floats, series: Integers, node: Integers, state: _Series, spread:
 
 
 def _near(delta: Floats, weight: Floats, spread: Floats) -> Booleans:
-    """Those within FAR scales of the median in each variable; all of them where most are equal.
+    """Values within FAR scales of the median in each variable; all of them if most are equal.
 
     spread : of earlier days, shape (p,); that of the day counts if it is more, as it may be small by chance
     """

@@ -127,7 +127,7 @@ def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
 
 
 def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date | None, int, str, int]]":
-    """Of a cluster, the machines that are away: (node, cpu), and last, days, state and jobs of an Absence."""
+    """Machines of a cluster that are away: (node, cpu), and last, days, state and jobs of an Absence."""
     job = row_keys(values, [*MACHINE[1:], "job"])
     order = np.argsort(job, kind="stable")
     starts = np.flatnonzero(np.diff(job[order], prepend=-1))

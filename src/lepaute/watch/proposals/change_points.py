@@ -201,7 +201,7 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
 
 
 def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
-    """Of each having a drift; 1 where a season is left."""
+    """p-value of each having a drift; 1 where a season is left."""
     p_values = [1.0] * len(every)
     drifting = [number for number, series in enumerate(every) if series.node and not series.local]
     by_correlation: dict[float, list[int]] = defaultdict(list)
@@ -216,7 +216,7 @@ def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
 
 
 def _step_p_values(every: Sequence[WatchedSeries]) -> list[float]:
-    """Of each having a step: the least of its stretches, corrected for their number."""
+    """p-value of each having a step: the least of its stretches, corrected for their number."""
     parts = [
         (number, series.relative[a:b])
         for number, series in enumerate(every)

@@ -121,7 +121,7 @@ def _halves(one: "pd.DataFrame") -> "tuple[Floats, Floats]":
 
 
 def _correlation(machines: "list[tuple[Floats, Floats]]") -> float:
-    """Of neighbouring days of any of these machines: from products of deviations, with the bias of means taken off."""
+    """Correlation of neighbouring days of these machines: from products of deviations, without the bias of means."""
     power = products = 0.0
     free = count = 0
     for sides in machines:

@@ -110,7 +110,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
 
 
 def _middles(sums: "Floats", counts: "Integers", machines: "Integers") -> "Floats":
-    """Of each day, the median over its machines of the means of their values; sums, counts: shape (days, machines)."""
+    """For each day, the median over its machines of the means of their values; sums, counts: shape (days, machines)."""
     means = np.divide(sums, counts, out=np.full(sums.shape, np.inf), where=counts > 0)
     means.sort(axis=1)
     day = np.arange(len(means))
@@ -118,14 +118,14 @@ def _middles(sums: "Floats", counts: "Integers", machines: "Integers") -> "Float
 
 
 def _means(members: "Integers", values: "Floats") -> "Floats":
-    """Of each machine among them."""
+    """Mean of each machine among them."""
     counts = np.bincount(members)
     there = counts > 0
     return np.asarray(np.bincount(members, values)[there] / counts[there])
 
 
 def medians_of(members: "Integers", values: "Floats") -> "Floats":
-    """Of each machine, all of which are among them."""
+    """Median of each machine, all of which are among them."""
     return np.asarray(pd.Series(values).groupby(members).median(), dtype=np.float64)
 
 
@@ -362,7 +362,7 @@ def smoothed(common: "Floats") -> "Floats":
 
 @lru_cache(maxsize=256)
 def _neighbours(count: int) -> "Floats":
-    """Of this many values, how many each such mean is of."""
+    """How many of this many values each such mean is of."""
     return np.convolve(np.ones(count), np.ones(min(SEASON_VALUES, count)), "same")
 
 
@@ -380,7 +380,7 @@ def winsorized(x: "Floats") -> "Floats":
 
 
 def sudden_p_value(evidence: "Floats | None") -> float:
-    """Of a series having no sudden change, by the evidence on each of its dates."""
+    """p-value of a series having no sudden change, by the evidence on each of its dates."""
     return 1.0 if evidence is None else min(1.0, 1.0 / float(evidence.max(initial=1.0)))
 
 
@@ -405,7 +405,7 @@ def sudden_changes(values: "Floats", evidence: "Floats | None", level: float) ->
 
 
 def sudden_evidence(values: "Floats") -> "Floats":
-    """Of each series, in order of time, on each date; both of shape (series, n)."""
+    """Evidence of each series, in order of time, on each date; both of shape (series, n)."""
     state = ChangeEvidence.start(len(values), COMMON_MEMORY)
     scaled = np.empty(values.shape)
     for row, series in enumerate(values):

@@ -81,7 +81,7 @@ class FactorRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the vector; of a single factor its own."""
+        """Names of the vector; of a single factor its own."""
         return tuple(self.name.split(AND))
 
     @property
@@ -98,7 +98,7 @@ class FactorRows:
 
     @property
     def label(self) -> str:
-        """Of an axis: its name and unit."""
+        """Label of an axis: its name and unit."""
         return f"{self.name} ({self.unit[0]})" if self.unit[0] else self.name
 
 

@@ -30,7 +30,7 @@ _SERIES = [*MACHINE, "stratum", "factor"]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Of whole series, or of what came later than `earlier` findings; texts are not packed.
+    """Findings of whole series, or of what came later than `earlier` findings; texts are not packed.
 
     suspects : tests below the level, outliers left out, in the order of the tests; `position`: that of the job among
                those of its series that were tested by themselves, -1 if it was not
@@ -99,7 +99,7 @@ def findings_of(
     nodes: Sequence[Node],
     progress: Callable[[float], None],
 ) -> Iterator[Findings]:
-    """Of each vector of factors of each cluster, as `Watch.tests` tests them.
+    """Findings of each vector of factors of each cluster, as `Watch.tests` tests them.
 
     nodes : (cluster, node) that are of interest: names may be those of another cluster, too
     What was found of days that are over is kept, with what it rests on: values, changelog, open regressions, settings,

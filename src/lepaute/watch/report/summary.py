@@ -43,7 +43,7 @@ MANY_NODES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Of one factor: the median over the machines, relative; NaN if only a direction is known."""
+    """Change of one factor: the median over the machines, relative; NaN if only a direction is known."""
 
     factor: str
     direction: int
@@ -136,7 +136,7 @@ class Summary:
 
     @property
     def notices_worst_first(self) -> tuple[Notice, ...]:
-        """Of machines that are worse than their peers, then of changes that are not confirmed, the largest first."""
+        """Notices of machines worse than their peers, then of unconfirmed changes, the largest first."""
         return worse_first(self.notices)
 
     @property
@@ -260,7 +260,7 @@ def suspicions_of(suspects: "pd.DataFrame") -> tuple[Suspicion, ...]:
 
 
 def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
-    """Of the same nodes, factors and directions on several days."""
+    """Suspicion of the same nodes, factors and directions on several days."""
     rows = [row for group in days for part in group for row in part]
     of_factor: dict[tuple[str, int], list[dict[Any, Any]]] = defaultdict(list)
     for row in rows:

@@ -30,7 +30,7 @@ _SPEEDS = ("flops", "_per_s", "_s", "_Hz")
 
 
 def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[Notice], now_s: float) -> dict[str, Any]:
-    """Of all clusters: state (the class of its colour), sentence and rest; states : nodes in each state of the map."""
+    """For all clusters: state (the class of its colour), sentence and rest; states: nodes in each state of the map."""
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"

@@ -87,7 +87,7 @@ class FactorStates:
 def states_of(
     factor: FactorRows, page: str, away: Sequence[Absence], looks: "Sequence[Notice]", before: Sequence[FactorStates]
 ) -> FactorStates:
-    """Of a factor, or of a model, which also stands for its coefficients.
+    """States of a factor, or of a model, which also stands for its coefficients.
 
     away : of whole machines; before : of all single factors, for a model
     """
@@ -107,7 +107,7 @@ def states_of(
 
 
 def state_map(factors: Sequence[FactorStates]) -> StateMap:
-    """Of a cluster: a row for each factor, and one for each model."""
+    """State map of a cluster: a row for each factor, and one for each model."""
     folded = {name for factor in factors if len(factor.names) > 1 for name in factor.names if name in COEFFICIENTS}
     shown = [factor for factor in factors if factor.name not in folded]
     nodes = sorted({node for factor in factors for node in factor.of_node}, key=natural_order)

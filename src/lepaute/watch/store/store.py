@@ -392,7 +392,7 @@ class Store:
 
     @staticmethod
     def _known(read: Callable[..., pyarrow.Table], ids: list[str]) -> set[str]:
-        """Those of the ids of which the archive is in the store."""
+        """The ids whose archive is in the store."""
         return set(read("select id from archives where id = any(?)", [ids])["id"].to_pylist()) if ids else set()
 
     @staticmethod

@@ -135,7 +135,7 @@ class CoefficientError:
     by_block: Floats
 
     def scaled(self, factor: Floats) -> "CoefficientError":
-        """That of the coefficients times `factor`, shape (p,)."""
+        """Error of the coefficients times `factor`, shape (p,)."""
         both = np.outer(np.append(factor, 1.0), np.append(factor, 1.0))
         inner = np.outer(factor, factor)
         return replace(
@@ -147,7 +147,7 @@ class CoefficientError:
         )
 
     def without_excess(self) -> "CoefficientError":
-        """That where the excess is given, not estimated."""
+        """Error if the excess is given, not estimated."""
         known = np.ones(len(self.independent))
         known[-1] = 0.0
         both = np.outer(known, known)
@@ -272,7 +272,7 @@ class PolynomialFit:
 
     @property
     def covariance(self) -> Floats:
-        """Of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
+        """Covariance of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
 
         The error of the tail's own excess and that of the machine's are taken to go together: the one is part of the
         other.

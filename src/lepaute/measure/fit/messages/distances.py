@@ -200,7 +200,7 @@ def _seconds_per_byte(rows: "pandas.DataFrame") -> float:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of the means of two classes, the first subtracted from the second, with an interval."""
+    """Difference of the means of two classes, the first subtracted from the second, with an interval."""
 
     estimate: float
     low: float

@@ -132,7 +132,7 @@ def _over_link(part: FittedSegment, link_Bps: float) -> FittedSegment:
 
 
 def _per_byte_s(part: FittedSegment) -> float:
-    """Of a message alone, from the beginning of the send to the end of the receive; > 0."""
+    """Seconds per byte of a message alone, from the beginning of the send to the end of the receive; > 0."""
     return 1.0 / part.bandwidth_Bps + part.send[1] + part.receive[1]
 
 

@@ -65,7 +65,7 @@ def hosts_of(archive: Archive) -> tuple[str, ...]:
 
 
 def seen_hosts(hosts: tuple[str, ...], frames: Sequence[pandas.DataFrame]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of several nodes, those with kernel observations, and those without: a node may be lost before it has any.
+    """Nodes among several: those with kernel observations, and those without: a node may be lost before it has any.
 
     Raises FitError if no node has any.
     """

@@ -82,7 +82,7 @@ class Calls:
         return len(self.duration_s)
 
     def where(self, mask: Booleans | Integers) -> "Calls":
-        """Those calls for which `mask` is true, or those of these rows, in their order."""
+        """Calls for which `mask` is true, or those of these rows, in their order."""
         return subset(self, mask)
 
     def shares(self) -> Floats:

@@ -18,7 +18,7 @@ SHOWN = (0.05, 0.95)
 
 
 def pictures(calls: Classed) -> list[Picture]:
-    """Those for which there is something to draw."""
+    """Pictures for which there is something to draw."""
     result = [against_size(calls), against_order(calls), against_time(calls)]
     result += [_scatter_against_size(calls)] if len(calls.counts) > 1 else []
     result += [correlations(calls)] if len(calls.of) > 4 * LAGS else []

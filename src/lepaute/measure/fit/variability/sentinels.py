@@ -64,7 +64,7 @@ class Watch:
 
 
 def watches(archives: Sequence[Archive]) -> list[Watch]:
-    """Of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
+    """Watches of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
     found = []
     for number, archive in enumerate(archives):
         if SENTINELS not in archive.members():

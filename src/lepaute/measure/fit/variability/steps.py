@@ -23,7 +23,7 @@ STEP = ("probe", "block", "attempt", "launch", "cpu", "design_row", "position")
 
 
 def time_scale_of(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> TimeScale | None:
-    """That of the cores; None with too few steps or a single block.
+    """Time scale of the cores; None with too few steps or a single block.
 
     table  : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     Steps of probes whose options of HPL are others in each block are left out: what differs is no effect of the block.

@@ -134,7 +134,7 @@ def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[
 def _made_of_program(
     laying: Laying, numbers: dict[Made, int]
 ) -> "Callable[[int], tuple[NDArray[Any], Callable[[int], str]]]":
-    """Of a rank: its calls by their numbers, and the line of each."""
+    """Function that gives, for a rank, its calls by their numbers, and the line of each."""
     ops, lists, groups, texts = laying.listed()
 
     def calls(op: tuple[Any, ...]) -> Iterator[Made]:
@@ -175,7 +175,7 @@ def _made_of_program(
 def _made_of_recording(
     recorded: RecordedPart, numbers: dict[Made, int]
 ) -> "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]":
-    """Of a rank: its calls by their numbers, and the row of each."""
+    """Function that gives, for a rank, its calls by their numbers, and the row of each."""
     trace, does = recorded.trace, recorded.does
     met = numpy.full(len(trace), -1)
     rows, which, _, sizes = recorded.meetings()
@@ -216,7 +216,7 @@ def _made_of_recording(
 
 
 def _requests_ended(recorded: RecordedPart) -> "NDArray[Any]":
-    """Of each row that ends requests, how many; 0 for none, and elsewhere."""
+    """Number of requests that each row ends; 0 for all other rows."""
     trace = recorded.trace
     ended = numpy.zeros(len(trace), dtype="int64")
     width = int(trace.completion.max(initial=0)) + 1

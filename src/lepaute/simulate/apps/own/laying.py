@@ -449,7 +449,7 @@ def _laid_once(application: Any, seed: int) -> tuple[Laying, Laid]:
 
 
 def _states_of_generators() -> list[Any]:
-    """Of those that all of a process share."""
+    """States of the random generators that all of a process share."""
     states: list[Any] = [random.getstate()]
     if "numpy.random" in sys.modules:
         _, words, position, *_ = sys.modules["numpy.random"].get_state()

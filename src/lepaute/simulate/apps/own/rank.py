@@ -43,7 +43,7 @@ class Operation(NamedTuple):
 
 
 class Request:
-    """Of a nonblocking operation: what `yield me.isend(...)` and `yield me.irecv(...)` give back, for a wait."""
+    """Handle of a nonblocking operation: what `yield me.isend(...)` and `yield me.irecv(...)` give back, for a wait."""
 
     __slots__ = ("is_open", "number", "rank")
 
@@ -70,7 +70,7 @@ class Carried(NamedTuple):
 
 
 class Neighbours:
-    """Of an exchange: ranks, and bytes that each is sent. Its hash is kept: an exchange is looked up in each step."""
+    """Ranks of an exchange, and bytes that each is sent. Its hash is kept: an exchange is looked up in each step."""
 
     __slots__ = ("_hash", "ranks", "sizes")
 

@@ -201,7 +201,7 @@ class RecordedPart:
         placed[rows, _SECOND] = self.operations.number_each(columns, make(second=True))
 
     def _sizes_of_meetings(self, rows: NDArray[Any], members: NDArray[Any]) -> NDArray[Any]:
-        """Of each row the bytes of its operation, the same on all members: where they differ, their mean."""
+        """Bytes of each row's operation, the same on all members: where they differ, their mean."""
         trace = self.trace
         names, comm, turn = trace.name[rows], trace.comm[rows].clip(0), turns(trace, rows)
         sizes = numpy.zeros(len(rows))

@@ -90,7 +90,7 @@ class Operations:
 
 
 class Requests:
-    """Those of one rank that have begun; numbers are free again when they have been waited for."""
+    """Requests of one rank that have begun; numbers are free again when they have been waited for."""
 
     def __init__(self, operations: Operations, rank: int = -1) -> None:
         self.rank = rank

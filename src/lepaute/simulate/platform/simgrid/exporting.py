@@ -357,7 +357,7 @@ LARGEST_THRESHOLD = 2**31 - 1
 
 
 def _segments_of_file(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Those of `segments` whose threshold a file can hold."""
+    """Segments of `segments` whose threshold a file can hold."""
     return tuple(s for s in segments if s.above_bytes + ENVELOPE_BYTES <= LARGEST_THRESHOLD)
 
 

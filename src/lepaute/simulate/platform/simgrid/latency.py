@@ -117,7 +117,7 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
 
 
 def _same(link_s: Decimal, total_s: Decimal, segments: int) -> Latencies:
-    """Of segments that all have one latency."""
+    """Latencies if all segments have the same one."""
     ones, none = (Decimal(1),) * segments, (False,) * segments
     return Latencies(link_s, total_s, (total_s,) * segments, ones, none, same_on_every_route=True)
 

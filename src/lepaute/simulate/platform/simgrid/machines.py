@@ -44,7 +44,7 @@ class Element:
         return (element for element in self.everything() if element.tag in tags and element is not self)
 
     def properties(self) -> dict[str, str]:
-        """Of the prop elements directly inside: id -> value."""
+        """Values of the prop elements directly inside, by id."""
         return {e.attributes.get("id", ""): e.attributes.get("value", "") for e in self.inside if e.tag == "prop"}
 
 
@@ -405,7 +405,7 @@ def _from_routes(
     loopback: Element | None,
     origin: str,
 ) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
-    """Of routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
+    """Links from routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
     common = set.intersection(*(set(names) for names in routes.values())) if len(routes) > 2 else set()
     ups_of: dict[str, set[tuple[str, ...]]] = {}
     downs_of: dict[str, set[tuple[str, ...]]] = {}
