@@ -357,8 +357,7 @@ def write_hpl_dat(path: Path, application: "Application") -> None:
 def corrected(
     run: StudyRun, simulated: Sequence[Outcome], real: Callable[[Point], float], runs: int, seed: int
 ) -> StudyRun:
-    """The study with the answer that at most this many real runs give; simulated, real : as `tune_real.correct` takes
-    them."""
+    """The study with the answer that at most this many real runs give; simulated, real: as for `tune_real.correct`."""
     assert isinstance(run.answer, Tuned)
     choice = correct(simulated, real, runs, seed=seed, trusts=run.answer.trusts)
     return replace(run, answer=replace(run.answer, real=choice))

@@ -435,8 +435,7 @@ def _side(
 
 
 def _paired(study: "Study", configurations: "Configurations", reference: Side, other: Side) -> Pairing | None:
-    """What two sides have in common, the noise of single runs too where the study asks for that; None if one was
-    refused."""
+    """What two sides have in common, noise of single runs too if the study asks for it; None if one was refused."""
     if reference.refusal or other.refusal:
         return None
     before, after = configurations.at(reference.point), configurations.at(other.point)

@@ -141,8 +141,7 @@ def add_changelog(store: "Store", changelog: Changelog) -> tuple[str, ...]:
 
 
 def export_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> Changelog:
-    """Writes the entries in force into the two CSV files, which `import_changelog` reads back as they are; returns
-    them."""
+    """Writes the entries in force into the two CSV files, which `import_changelog` reads back; returns them."""
     log = logged_changelog(store)
     if events is not None:
         write_events(events, log.events)

@@ -267,8 +267,7 @@ def corrected_families(p_values: Sequence[float], primary: Sequence[bool], corre
 
 
 def undisturbed_pairs(disturbed: Booleans, second: Booleans, blocks: npt.NDArray[Any]) -> Booleans | None:
-    """The mpiruns that decide: all where none is disturbed, else the undisturbed ones; None if no block has such of
-    both samples."""
+    """The mpiruns that decide: all if none is disturbed, else the undisturbed; None if no block has both samples."""
     sides = set(zip(blocks[~disturbed].tolist(), second[~disturbed].tolist(), strict=True))
     paired = not disturbed.any() or any((block, not side) in sides for block, side in sides)
     return ~disturbed if paired else None

@@ -23,7 +23,7 @@ _OPERATORS_OF = {"MPI_BYTE": _BITWISE, "MPI_FLOAT": _ARITHMETIC, "MPI_DOUBLE": _
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Setting of every reduction of a campaign, whatever its size: sizes are whole counts of the datatype."""
+    """Datatype and operator of a campaign's reductions, whatever their size: sizes are whole counts of the datatype."""
 
     datatype: str = DATATYPE
     op: str = OPERATOR

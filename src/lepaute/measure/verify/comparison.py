@@ -140,8 +140,7 @@ def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: 
 
 
 def decision_of(row: Mapping[Any, Any]) -> Decision:
-    """Whether the runs of a case are as predicted; row: of compare. Inside a wide interval nearly any run is, which
-    shows nothing."""
+    """Whether the runs of a case are as predicted; row: of compare. A wide interval holds any run: no evidence."""
     inside, is_wide = row["inside_interval"], row["high_s"] > WIDE * row["low_s"] > 0.0
     lacks = [] if inside is not None else [Weakness("too few", "a single simulated run has no interval (--runs 10)")]
     return Decision.of(inside is True and not is_wide, inside is False, [*lacks, *_spoilt(row)])

@@ -70,8 +70,7 @@ def guesses_block_size(prediction: "Prediction") -> bool:
 def warnings_of_run(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
-    """Sentences about the application, and about the layers, kernels and links of the platform, as one of its runs used
-    them."""
+    """Sentences about the application, and the layers, kernels and links of the platform that one of its runs used."""
     behaviour = application.on(platform)
     warnings = []
     if exact := ", ".join(behaviour.kernels.exact):

@@ -41,8 +41,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Wall seconds that a process may take in all, and without any sign of progress; not those in which it is
-    suspended."""
+    """Wall seconds that a process may take in all, and without any sign of progress, time in suspension excluded."""
 
     timeout_s: float = 3600.0
     stall_s: float = 120.0

@@ -139,8 +139,7 @@ Tables = list[tuple[str, Sequence[str], Sequence[Sequence[object]]]]
 
 
 def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
-    """Titles, columns and rows: all ranks together, each rank, each kernel and routine, each step; long ones without
-    their middle."""
+    """Titles, columns and rows: all ranks, each rank, kernel, routine and step; long ones without their middle."""
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     categories = [category.replace("_", " ") for category in CATEGORIES]

@@ -285,7 +285,7 @@ def _alike(parts: "Iterable[tuple[Floats, int]]") -> "Iterator[tuple[list[int], 
 
 
 def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
-    """Of each its values around the date, apart from what the controls have in common, and the first from the date."""
+    """Values of each around the date, apart from what the controls have in common, and the first from the date."""
     common = _common(controls, date_s) if controls else None
     parts: dict[Machine, tuple[Floats, int]] = {}
     for one in asked:

@@ -317,7 +317,7 @@ def _contrasts(
 
 
 class _Series:
-    """For each series so far: values, their mean without effects of days, scatter and its degrees of freedom."""
+    """State of each series so far: values, their mean without effects of days, scatter and its degrees of freedom."""
 
     def __init__(self, count: int, p: int) -> None:
         self.n: Integers = np.zeros(count, np.int64)

@@ -90,7 +90,7 @@ class Notice:
 
 
 def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
-    """Notices for the worse: machines that are unlike their peers, then of unconfirmed changes, the largest first."""
+    """Notices for the worse: of machines unlike their peers, then of unconfirmed changes, the largest first."""
     return tuple(sorted((n for n in noticed if n.is_worse), key=lambda n: (n.kind != UNLIKE_PEERS, -abs(n.size))))
 
 

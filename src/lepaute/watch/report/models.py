@@ -99,8 +99,7 @@ class Moved:
 
 
 def moved_in(factor: FactorRows, found: OpenRegressions) -> list[Moved]:
-    """Of a model, the machines that stand out: regressed ones, and those suspicious in the latest days; none of a
-    single factor."""
+    """Machines that stand out of a model: regressed ones, and those suspicious lately; none of a single factor."""
     if not factor.is_vector or not len(factor.rows):
         return []
     rows, suspects = factor.rows, factor.suspects
