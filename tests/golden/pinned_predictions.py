@@ -29,7 +29,8 @@ NOT_PINNED = ("wall_s", "peak_rss_bytes", "engine_bytes")
 
 def hpl(*options: str, platform: str = "dahu", n: int = 2500, grid: str = "4x5") -> list[str]:
     """A small prediction of HPL: several nodes are not needed for its algorithms to differ."""
-    usual = ("--runs", "2", "--no-parts")
+    usual = () if "--runs" in options else ("--runs", "2")
+    usual += () if "--parts" in options else ("--no-parts",)
     return ["predict", "hpl", "-p", platform, "--n", str(n), "--grid", grid, *usual, *options, "--json"]
 
 

@@ -63,7 +63,6 @@ def command(
     if compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
-    _days(options)  # refused before anything is measured
     measured = _measure(context, libraries, measuring, options, output, where)
     if options.baseline and not options.measure_only:
         _show([_against_baseline(measured, options)], options, _measured_facts(measured))
@@ -222,6 +221,7 @@ def _measure(
     written = options.outputs_of(measuring.ranks)
     check_outputs({"--output": outputs, **written}, force=options.force)
     _refuse_unused(context, libraries, measuring, options)
+    _days(options)  # refused before anything is measured
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")
     if len(libraries) != 2 and not (options.left and options.right):
@@ -272,20 +272,20 @@ def _show(
 
     if len({each.right for each in comparisons}) == 1:
         options.write(comparisons)
+    share = options.fail_if_slower
+    gates = [gate(each.verdicts, each.right, share, each.cannot_fail) for each in comparisons if share is not None]
+    if options.junit is not None:
+        write_atomic(options.junit, junit_text(comparisons, gates))
+    if options.markdown is not None:
+        with options.markdown.open("a", encoding="utf-8") as file:
+            file.write(markdown_text(comparisons, gates))
     if options.as_json:
         several = {"reference": comparisons[0].left, "comparisons": [each.to_dict() for each in comparisons]}
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))
-    share = options.fail_if_slower
-    gates = [gate(each.verdicts, each.right, share, each.cannot_fail) for each in comparisons if share is not None]
-    if options.junit is not None:
-        write_atomic(options.junit, junit_text(comparisons, gates))
     if options.annotations and (text := annotations_text(comparisons, gates)):
         print(text, file=sys.stderr)  # the runner reads both streams; standard output may be JSON
-    if options.markdown is not None:
-        with options.markdown.open("a", encoding="utf-8") as file:
-            file.write(markdown_text(comparisons, gates))
     for comparison, each in zip(comparisons, gates, strict=False):
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
     if any(each.failures for each in comparisons):

@@ -275,6 +275,8 @@ def _tell(
     from lepaute.measure.fit.fitted_models import DISTURBED
     from lepaute.measure.fit.report import write_report
 
+    if report is not None:
+        write_report(diagnosis, report)
     if as_json:
         files = {"platform": str(output), "platform_sha256": platform.sha256}
         print(json_text({**diagnosis.to_dict(), **more, **files, "warnings": list(caveats)}))
@@ -287,7 +289,6 @@ def _tell(
             _print_tables(fitted, terminal_columns())
             warn(f"{flag.subject}: {flag.sentence}" for flag in diagnosis.serious[:MAX_TOLD])
     if report is not None:
-        write_report(diagnosis, report)
         note(f"wrote {report}")
 
 

@@ -75,15 +75,9 @@ def command(
             raise InputError(f"{option} {what} one table; choose it with --table: {_names(chosen)}")
     options: Any = {"objective": objective, "n_breakpoints": breakpoints}
     lines = [segment(part.x, part.duration_s, **options) for part in chosen]
-    if as_json:
-        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
-    else:
-        width = terminal_columns()
-        print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
     ((durations, line), *_) = zip(chosen, lines, strict=True)
     if plot is not None:
         line.plot(plot, source=f"{file.name}, {durations.name}", **axis_labels(durations))
-        note(f"wrote {' and '.join(map(str, picture_files(plot)))}")
     if report is not None:
         given = {"--unit": unit, "--x": x, "--y": y, "--table": table, "--breakpoints": breakpoints}
         words = [word for name, value in given.items() if value not in ("", None) for word in (name, str(value))]
@@ -91,7 +85,14 @@ def command(
         words += [] if objective == "log" else ["--objective", objective]
         again = shlex.join(["lepaute", "segment", str(file), *words, "--report", str(report)])
         write_atomic(report, page(durations, line, file.name, again))
-        note(f"wrote {report}")
+    if as_json:
+        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
+    else:
+        width = terminal_columns()
+        print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
+    for written in (picture_files(plot) if plot is not None else (), [report] if report is not None else ()):
+        if written:
+            note(f"wrote {' and '.join(map(str, written))}")
 
 
 def _conditions(texts: Sequence[str]) -> dict[str, str]:

@@ -183,11 +183,11 @@ def breakdown(
     check_page_name(report)
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
-    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns()))
     if plot is not None:
         plot_breakdown(time_spent, plot, headline(trace), foot(trace))
     if report is not None:
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
+    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns()))
 
 
 @app.command()

@@ -28,7 +28,7 @@ def columns_of_run(application: "Application") -> dict[str, Any]:
 
 
 def columns_of_cases(applications: "Sequence[Application]") -> list[dict[str, Any]]:
-    """Each case: n, nb, p, q, variant (HPL's code) and flop_count; or label, ranks and varied, the parameters that differ
+    """Cases: n, nb, p, q, variant (HPL's code) and flop_count; or label, ranks and varied, the parameters that differ
     between the cases, as "grid 2x1x1"."""
     parameters = [application.parameters() for application in applications]
     varied = [name for name in parameters[0] if any(values[name] != parameters[0][name] for values in parameters)]
