@@ -296,7 +296,7 @@ def check_limits() -> Iterator[Check]:
 
 
 def _name(process: object) -> str:
-    """What a person knows a process by: its program and number; the number alone where it has ended."""
+    """Name of a process for a person: its program and number; the number alone where it has ended."""
     assert isinstance(process, psutil.Process)
     try:
         return f"{process.name()} (process {process.pid})"

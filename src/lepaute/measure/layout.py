@@ -60,7 +60,7 @@ class Layout:
         return sum(self.cores[each].socket == self.cores[core].socket for each in active)
 
     def distance(self, first: int, second: int) -> str:
-        """What two cores have in common: same-l3, same-socket or other-socket."""
+        """Nearest level that two cores share: same-l3, same-socket or other-socket."""
         one, other = self.cores[first], self.cores[second]
         if one.socket != other.socket:
             return "other-socket"

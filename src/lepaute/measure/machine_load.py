@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the machine did between two samples, in seconds of CPU time of all its cores together."""
+    """Load of the machine between two samples, in seconds of CPU time of all its cores together."""
 
     wall_s: float
     cores: int

@@ -23,7 +23,7 @@ REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
 @dataclass(frozen=True, slots=True)
 class RankRecord:
-    """What one rank left.
+    """Record that one rank left.
 
     rows    : in the order in which the calls ended; start_ns and end_ns on rank 0's clock
     names   : of each code its kind (a code into KINDS) and its name; code 0 is none
@@ -159,7 +159,7 @@ def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") 
 
 
 def _clock_correction_ns(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
-    """What to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
+    """Correction to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
     first, last = header["clocks"]
     span = int(last["at_ns"]) - int(first["at_ns"])
     if span <= 0 or int(first["add_ns"]) == int(last["add_ns"]):

@@ -83,7 +83,7 @@ class Guard:
         return blas_environment(1, self.coretype)
 
     def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
-        """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""
+        """Command to run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in order."""
         places = ",".join(map(str, pus[: self.cores]))
         memory = ("--max-bytes", str(self.operand_bytes))
         return [program, "--design", design, "--out", out, "--seed", "1", "--cpus", places, *memory]

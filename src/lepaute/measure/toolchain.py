@@ -38,7 +38,7 @@ def probe_source() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """What is needed to build the probes and HPL.
+    """Tools to build the probes and HPL.
 
     compiler  : first line of what mpicc's compiler says of its version
     blas_flags: linker options that bring cblas_*
@@ -82,7 +82,7 @@ def find_program(name: str, package: str) -> Path:
 
 
 def start_here(ranks: int, cpus: Sequence[int] | None = None, *, coretype: str | None = None) -> Start:
-    """What starts a program on `ranks` ranks of this machine, one thread each, with the mpirun on PATH.
+    """Start of a program on `ranks` ranks of this machine, one thread each, with the mpirun on PATH.
 
     cpus    : core of each rank, by default 0, 1, ...; the ranks are bound to them where that is allowed
     coretype: OPENBLAS_CORETYPE, None to leave it as it is

@@ -83,7 +83,7 @@ class Files:
 
 @dataclass(frozen=True)
 class About:
-    """What is known of all runs of an application.
+    """Facts known of all runs of an application.
 
     title, summary : for people: its name, and what it is
     core       : name of its program in the core; empty if SMPI alone runs it

@@ -62,7 +62,7 @@ class Behaviour:
 
     @property
     def events(self) -> float:
-        """What simulating one run costs: messages and turns of the ranks, about."""
+        """Approximate cost of simulating one run: messages and turns of the ranks."""
         return float(self.application.ranks)
 
     @property
@@ -97,11 +97,11 @@ class Behaviour:
         raise InputError(f"{self.application.title} is not a program that SMPI could run; take the native engine")
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        """What a reader must know of it, from one of its runs; a sentence each."""
+        """Warnings about it from one of its runs; a sentence each."""
         return []
 
     def details(self, run: "SimulatedRun") -> dict[str, Any]:
-        """What the JSON of a prediction has of its first run besides what all applications have."""
+        """Keys that the JSON of a prediction has of its first run besides what all applications have."""
         return {}
 
     # ---- windows of its steps, for sampling, tracing and progress ----------------------------------------------------

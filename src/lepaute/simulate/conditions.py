@@ -139,7 +139,7 @@ class Lag:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must know of the drift: that it is not known, extrapolated, or large and left out."""
+        """Warnings about the drift: that it is not known, extrapolated, or large and left out."""
         if self.lag_s is None:
             return self._left_out()
         if self.drift is None:
@@ -311,7 +311,7 @@ class Conditions:
         return population is not None and population.draw != "none" and self.layers.days
 
     def run_seed(self, seed: int) -> int:
-        """What decides the draws of single runs, where `seed` decides those of the machine and its day."""
+        """Seed of the draws of single runs, where `seed` decides those of the machine and its day."""
         return (seed + self.repeat * _SPREAD) % 2**64
 
     @property

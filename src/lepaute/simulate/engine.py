@@ -54,7 +54,7 @@ class KernelUse(NamedTuple):
         return "; ".join(ranges) or f"{', '.join(met)}, not fitted together"
 
     def extrapolated(self, name: str, platform: "Platform") -> str:
-        """What a reader must know of a kernel of which some time is outside the fitted ranges."""
+        """Warning about a kernel of which some time is outside the fitted ranges."""
         share = 100.0 * self.extrapolated_time_s / self.time_s
         return f"{share:.0f} % of {name} time is outside the fitted ranges: {self.outside(name, platform)}"
 
@@ -148,7 +148,7 @@ class Simulator(Protocol):
         """Makes what all runs of `application` share; raises InputError for what cannot be simulated."""
 
     def progress_of(self, application: "Application") -> "RunProgress | None":
-        """What tells how far a run has come, to be given to run(); None if the engine does not know."""
+        """Meter of how far a run has come, for run(); None if the engine does not know."""
 
     def run(
         self,
@@ -174,7 +174,7 @@ class Simulator(Protocol):
         """How the run was simulated, in a word for the JSON."""
 
     def warnings(self, run: SimulatedRun) -> list[str]:
-        """What a reader must know about how the engine sees the platform; a sentence each."""
+        """Warnings about how the engine sees the platform; a sentence each."""
 
 
 class Engine(Protocol):

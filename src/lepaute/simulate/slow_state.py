@@ -29,7 +29,7 @@ _GOLDEN = 0.6180339887498949
 
 
 class Effect(NamedTuple):
-    """What becomes of the time of any run: mean and ends of its interval, and the mean of its inverse, over those of
+    """Effect on the time of any run: mean and ends of its interval, and the mean of its inverse, over those of
     undisturbed runs.
 
     share : of runs that meet the slow state;  most : times as long as 95 % of these take at most; None: too few do
@@ -118,7 +118,7 @@ class SlowNodes:
 
     @property
     def pace(self) -> float:
-        """What a long run gets done in a second."""
+        """Work that a long run gets done in a second."""
         slow = min(1.0, _exponential(0.5 * self.factor_sd * self.factor_sd) / self.factor)
         return self.quick + (1.0 - self.quick) * slow
 

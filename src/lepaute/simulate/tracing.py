@@ -132,7 +132,7 @@ def _same(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
 
 
 def nodes_of(platform: "Platform", cores: "Sequence[int]") -> dict[str, Any]:
-    """What the metadata of a trace say of nodes: of each rank the index of its own, and the number of the first."""
+    """Node facts for the metadata of a trace: of each rank the index of its own, and the number of the first."""
     return {"nodes": [core // platform.nodes.cores for core in cores], "first_node": platform.nodes.first_number}
 
 

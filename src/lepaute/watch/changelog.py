@@ -36,7 +36,7 @@ _BETWEEN_SETS = re.compile(r"/(?![^\[]*\])")  # not the step of node[1-9/2]
 
 
 def names_of_node(cluster: str, node: str) -> frozenset[str]:
-    """What people and schedulers call a node of a store: 13, dahu-13."""
+    """Names that people and schedulers give a node of a store: 13, dahu-13."""
     return frozenset((node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-")) if cluster else (node,))
 
 

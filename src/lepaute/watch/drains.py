@@ -37,7 +37,7 @@ MIN_JOBS = 4
 
 
 class Verdict(Enum):
-    """What `lepaute watch health` says of a node; DRAIN and REQUEST are what it would do next."""
+    """Verdict of `lepaute watch health` on a node; DRAIN and REQUEST are what it would do next."""
 
     HEALTHY = summary.FINE
     REQUEST = "changed: a confirmation run is needed"

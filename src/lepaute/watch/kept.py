@@ -46,7 +46,7 @@ def kept_tables(
 
 
 def kept_state(of: object, observed: "pd.DataFrame") -> Any:
-    """What `keep_state` was given last for the same, where the values up to its moment are the same; else None."""
+    """The last object of `keep_state` for the same, if the values up to its moment are the same; else None."""
     with contextlib.suppress(Exception):  # whatever the file holds, which another version may have written
         until_s, digest, state = kept_object(of) or (-np.inf, "", None)
         return state if state is not None and digest == _digest(observed, until_s) else None
@@ -62,7 +62,7 @@ def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any)
 
 
 def kept_object(of: object) -> Any:
-    """What `keep_object` was given last for the same; None if that is not there."""
+    """The last object of `keep_object` for the same; None if that is not there."""
     with contextlib.suppress(Exception):  # whatever a damaged file says
         # as trusted as the programs that lie beside it
         return pickle.loads((cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.state").read_bytes())

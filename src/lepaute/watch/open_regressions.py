@@ -44,7 +44,7 @@ class OpenRegressions:
     steps: tuple[Row, ...] = ()
 
     def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
-        """What concerns these (cluster, node): their own, and those of all nodes of their clusters."""
+        """Regressions of these (cluster, node): their own, and those of all nodes of their clusters."""
         part = partial(rows_of, nodes=nodes)
         own = {name: part(getattr(self.judged, name)) for name in ("alarms", "looks", "unconfirmed")}
         rows, judged = part(self.rows), replace(self.judged, **own)

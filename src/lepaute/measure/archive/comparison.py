@@ -70,7 +70,7 @@ def compare(a: Setup, b: Setup) -> Comparison:
 
 
 def uneven(setup: Setup) -> tuple[Uneven, ...]:
-    """What differs between the nodes of one setup."""
+    """Differences between the nodes of one setup."""
     things = []
     for (group, what), values in sorted(setup.facts.items(), key=lambda item: (GROUPS.index(item[0][0]), item[0][1])):
         by_node: Mapping[str, Value | None] = values

@@ -104,7 +104,7 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class CampaignFacts:
-    """What a campaign compared, and how.
+    """Facts of a campaign: what it compared, and how.
 
     ranks    : of the largest starts; fewer_ranks: of the others, which were in the same blocks
     varied   : levels of each factor that was varied beside the libraries, the first of them the reference
@@ -166,7 +166,7 @@ def facts(archive: Archive) -> CampaignFacts:
 
 
 def network_of(about: CampaignFacts, label: str) -> str:
-    """What joins the ranks of a library; empty if the campaign does not say."""
+    """Network that joins the ranks of a library; empty if the campaign does not say."""
     text = about.factors.get("network", "")
     # Of each cell, its name before it, where not all are the same.
     names = "|".join(map(re.escape, sorted(about.labels, key=len, reverse=True)))

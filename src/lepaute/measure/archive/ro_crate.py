@@ -91,7 +91,7 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
 
 
 def _action(about: Metadata, members: Mapping[str, Member | None], script: str | None) -> dict[str, Any]:
-    """What was done: with which programs, from what, to what, when, and whether it went well."""
+    """Action that was done: with which programs, from what, to what, when, and whether it went well."""
     failed = about.outcome != COMPLETE
     start, end = _times(about)
     programs = ["#lepaute", *([crate_id(script)] if script else [])]

@@ -123,7 +123,7 @@ class Attempts:
     def _command(
         self, run: PlannedRun, site: Site, base: str, design: str, raw: str
     ) -> tuple[Sequence[str], Mapping[str, str]]:
-        """What the first node runs, and the variables to add."""
+        """Command of the first node, and the variables to add."""
         coretype = site.measured[0].kernel_set.coretype_env
         words, environment = probe_words(run, site.pus(run), base, design, raw, coretype, len(site.nodes))
         if run.probe in SERIAL:

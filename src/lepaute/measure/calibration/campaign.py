@@ -49,7 +49,7 @@ from lepaute.measure.sentinel import SENTINEL
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFacts:
-    """What was asked for; and, once the nodes are known, what they are and how large the largest measurements are.
+    """Calibration asked for; and, once the nodes are known, what they are and how large the largest measurements are.
 
     nbs, threads: block sizes of HPL's steps, and BLAS threads of a process; archives of older versions have `nb`, one
     cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest

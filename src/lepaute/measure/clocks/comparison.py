@@ -41,7 +41,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a synchronisation of a method takes: median over mpiruns, and its 95 % interval."""
+    """Duration of a synchronisation by a method: median over mpiruns, and its 95 % interval."""
 
     method: str
     duration_s: float
@@ -67,7 +67,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to take for measurements up to a length.
+    """Method to take for measurements up to a length.
 
     least : the method with the smallest median error; front: those than which no other is both better and cheaper
     as_good: shown to be at most the margin worse than it, or good enough, method among them unless it is `least`

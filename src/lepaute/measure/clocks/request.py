@@ -38,7 +38,7 @@ _JITTER_NS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClockRequest:
-    """What is asked for.
+    """Request of a campaign of clocks.
 
     methods : of METHODS, each once; after_s: moments after a synchronisation, s, increasing, the first of them 0
     ranks   : None: two here, one on each slot of nodes
@@ -143,7 +143,7 @@ def simulated_of(text: str) -> tuple[int, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ClockFacts:
-    """What an archive says of its campaign.
+    """Facts of a campaign of clocks from its archive.
 
     asked   : the request; ranks: of every mpirun; nodes: that they run on; library: what MPI says of itself
     shares_cores: there are more ranks than cores

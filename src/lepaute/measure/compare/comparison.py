@@ -180,7 +180,7 @@ class Comparison(Public):
 
     @property
     def answer(self) -> str:
-        """What failed, networks that differ, and how many rows each library wins, in one sentence."""
+        """Failures, networks that differ, and how many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
         rows = on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
         return "; ".join([*filter(None, (failures_text(self.failures), self.networks)), rows])
@@ -196,7 +196,7 @@ class Comparison(Public):
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
-        """What the calls of both libraries look like in each row; worked out when it is first asked for."""
+        """Calls of both libraries in each row; worked out when it is first asked for."""
         return tuple(of_rows(self.calls, self.left, self.right))
 
     @property
@@ -206,7 +206,7 @@ class Comparison(Public):
 
     @property
     def estimand(self) -> str:
-        """What is compared, in words."""
+        """The estimand in words."""
         counts = (
             "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
         )
@@ -377,7 +377,7 @@ def _warnings(facts: Sequence["CampaignFacts"], in_turns: bool) -> list[str]:
 
 
 def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], shared: Sequence[str]) -> list[str]:
-    """What weakens a comparison over sessions."""
+    """Weaknesses of a comparison over sessions."""
     about = [campaign.about for campaign in campaigns]
     lines = sessions.doubts(len(about), [one.seed for one in about], [one.host for one in about])
     for label in shared:

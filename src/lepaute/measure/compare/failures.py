@@ -108,7 +108,7 @@ def failures_of(
 def different_networks(
     campaigns: Sequence[mpi_campaign.CampaignFacts], names: Sequence[Mapping[str, str]], chosen: tuple[str, str]
 ) -> str:
-    """What joins the ranks of each side, with variables that say so, where sides differ; else empty."""
+    """Networks that join the ranks of each side, with variables that say so, where sides differ; else empty."""
     texts: dict[str, tuple[str, str]] = {}
     for facts, named in zip(campaigns, names, strict=True):
         for library in facts.libraries:

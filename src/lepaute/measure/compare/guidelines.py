@@ -116,7 +116,7 @@ class Violation:
 
     @property
     def mock_up(self) -> str:
-        """What would be done in its place."""
+        """The implementation in its place."""
         return self.guideline.partition(" <= ")[2]
 
 

@@ -55,7 +55,7 @@ def check_name(path: Path, option: str = "") -> None:
 
 
 def all_data(comparison: "Comparison") -> dict[str, Any]:
-    """What JSON is made of: the comparison, and which rows another way to summarise calls would decide otherwise."""
+    """Content of the JSON: the comparison, and which rows another way to summarise calls would decide otherwise."""
     from lepaute.measure.compare.page import changed_rows, other_ways
 
     return {**comparison.to_dict(), "rows_that_depend_on_the_summary": changed_rows(comparison, other_ways(comparison))}

@@ -84,7 +84,7 @@ def sessions_to_decide(truths: Floats, spread: float, made: int, most: int, leve
 
 
 def doubts(sessions: int, seeds: Sequence[int | None], hosts: Sequence[str]) -> list[str]:
-    """What weakens a comparison over sessions of these seeds and on these machines, sentences."""
+    """Doubts about a comparison over sessions of these seeds and on these machines, sentences."""
     lines = []
     if LEAST <= sessions < FEW:
         lines.append(

@@ -140,7 +140,7 @@ def setting_lines(found: "Comparison") -> list[str]:
 
 
 def algorithms(found: "Comparison", verdict: "Verdict") -> str:
-    """What the left and the right library ran for a row, "unknown" where that was not seen; empty if neither was."""
+    """Algorithms of both libraries for a row, "unknown" if that was not seen; empty if neither was."""
     key = f"{name_of(plain_operation(verdict.operation), verdict.form)} of {verdict.size_bytes} bytes"
     with_ranks = algorithm_key(key, found.ranks)
     ran = {lib.label: lib.algorithms.get(with_ranks, lib.algorithms.get(key, _UNKNOWN)) for lib in found.libraries}

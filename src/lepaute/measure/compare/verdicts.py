@@ -97,7 +97,7 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Tested):
-    """What is known about one operation, form and size.
+    """Verdict on one operation, form and size.
 
     left_s, right_s : medians over mpiruns of each library, seconds; over sessions geometric means, of these and of them
     ratio           : time of the right library over that of the left one (Hodges-Lehmann; over sessions the geometric

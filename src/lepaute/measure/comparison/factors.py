@@ -108,7 +108,7 @@ def variables_of(levels: Mapping[str, str], family: str) -> dict[str, str]:
 
 
 def control_of(levels: Mapping[str, str]) -> dict[str, Any]:
-    """What machines are set to (`Machine.control`)."""
+    """Settings of the machines (`Machine.control`)."""
     return {"governor": levels[FREQUENCY]} if FREQUENCY in levels else {}
 
 

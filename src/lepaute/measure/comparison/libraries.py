@@ -246,7 +246,7 @@ def _build(library: MpiLibrary) -> str:
 
 
 def said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
-    """What a program that stands beside the library's mpicc prints, empty if there is none or where it fails."""
+    """Output of a program that stands beside the library's mpicc prints, empty if there is none or where it fails."""
     suffix = library.mpicc.name.partition(".")[2]
     names = [f"{tool}.{suffix}", tool] if suffix else [tool]
     path = next(filter(None, (shutil.which(name, path=str(library.mpicc.parent)) for name in names)), None)
@@ -303,7 +303,7 @@ def _known(library: ReadyLibrary, prefix: str) -> set[str]:
 
 
 def _linked(library: ReadyLibrary) -> tuple[str, str]:
-    """What the dynamic linker says of the probe, on both streams, without running it (ld.so(8))."""
+    """Answer of the dynamic linker about the probe, on both streams, without running it (ld.so(8))."""
     variables = {**library.named.environment, "LD_TRACE_LOADED_OBJECTS": "1", "LC_ALL": "C"}
     try:
         done = run_command([library.program], what="the dynamic linker", timeout_s=_LINKER_S, environment=variables)

@@ -62,7 +62,7 @@ _MAX_HEAD_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is equal for all starts of a cell.
+    """Setting of all starts of a cell.
 
     pus       : the hardware thread of each rank, None if ranks are not bound
     cold_bytes: memory that is overwritten before each call, 0 for warm caches
@@ -102,7 +102,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What a start that measures nothing tells.
+    """Outcome of a start that measures nothing.
 
     text   : what MPI_Get_library_version says; ignored: variables that UCX says it ignores
     network: what joins its ranks, see `network_of`

@@ -206,7 +206,7 @@ class Place:
         return samples(self._used(ranks), list(first.values()))
 
     def loads(self, ranks: int, before: Mapping[str, Sample]) -> dict[str, Load]:
-        """What each of these machines did since then."""
+        """Load of each of these machines since then."""
         after, counts, loads = self.samples(ranks), self._ranks_by_machine(ranks), {}
         for name, sample in before.items():
             load = load_between(sample, after[name], int(self.facts[name]["node_cores"]))

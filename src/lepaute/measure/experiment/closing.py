@@ -62,7 +62,7 @@ class Outcome:
     lost: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON is made of: how it ended, and where."""
+        """Content of the JSON: how it ended, and where."""
         return {
             "archive": str(self.archive),
             "status": self.status,
@@ -81,7 +81,7 @@ class Outcome:
 
 
 def failure_of(run: "Job", phase: str, problem: BaseException) -> Failure:
-    """What an archive says of a failure: enough to know why without reading anything else."""
+    """A failure as an archive records it: enough to know why without reading anything else."""
     script = run.options.script
     failure = Failure(
         phase=phase,

@@ -85,7 +85,7 @@ class AddedRow(Entry):
 
 @dataclass(frozen=True, slots=True)
 class ReachedLevel(Entry):
-    """What a level of the design has reached at the end of the rounds; told: the same as a sentence."""
+    """State that a level of the design has reached at the end of the rounds; told: the same as a sentence."""
 
     JOURNAL: ClassVar[str] = "reached"
     level: Mapping[str, Value]

@@ -84,7 +84,7 @@ class Job(Helpers):
     # What a subclass overrides.
 
     def design(self) -> Design | None:
-        """What is to be measured, in the order of execution; drawn once, written down, and only then executed."""
+        """Design to be measured, in the order of execution; drawn once, written down, and only then executed."""
         return None
 
     def setup(self) -> None:
@@ -411,7 +411,7 @@ def _check_names(where: str, names: Iterable[str]) -> None:
 
 
 def to_cell_value(name: str, value: Any) -> Value:
-    """What a cell of a table can be, of NumPy's scalars too; raises InputError for anything else."""
+    """Converts a value, also a scalar of NumPy, for a cell of a table; raises InputError for anything else."""
     if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
         value = item()
     if isinstance(value, float) and not math.isfinite(value):

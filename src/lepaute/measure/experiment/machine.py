@@ -34,7 +34,7 @@ class Machine:
         self._unkept: dict[str, str] = {}  # why samples of a node were not written down
 
     def record_environment(self) -> None:
-        """What every node is and runs, as files environment/<node>/<name>."""
+        """Records what every node is and runs, as files environment/<node>/<name>."""
         asked = []
         for channel in self._nodes.channels:
             members: dict[str, bytearray] = {}

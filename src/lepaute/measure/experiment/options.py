@@ -107,7 +107,7 @@ class Parameters(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What an installation file says; None and empty if it is silent."""
+    """Contents of an installation file; None and empty if it is silent."""
 
     control: Mapping[str, Any] = field(default_factory=dict)
     warm_up_s: float | None = None

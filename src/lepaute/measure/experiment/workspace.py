@@ -124,7 +124,7 @@ class Workspace:
 
     @property
     def design(self) -> Design | None:
-        """What is to be measured, as it was written down when the run began."""
+        """Design to be measured, as it was written down when the run began."""
         path = self.folder / DESIGN
         return read_design(path) if path.is_file() else None
 

@@ -63,7 +63,7 @@ class Findings:
 
     @property
     def notes(self) -> list[str]:
-        """What was not looked at."""
+        """Notes on what was not looked at."""
         if not self.untested:
             return []
         names = ", ".join(f"{name} ({why})" for name, why in self.untested.items())

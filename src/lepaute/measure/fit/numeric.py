@@ -142,7 +142,7 @@ def whitening(x: Floats, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """What each cluster moves, and how many there effectively are.
+    """Shift by each cluster, and the effective number of clusters.
 
     code      : number of the cluster of each row, from 0 without gaps
     shifts    : coefficients of all rows less those without the cluster, shape (clusters, p)

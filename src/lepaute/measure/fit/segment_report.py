@@ -80,7 +80,7 @@ def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, fl
 
 
 def origin(table: "DurationTable") -> str:
-    """What the durations are of: the table, how many of them, of which sizes."""
+    """Origin of the durations: the table, how many of them, of which sizes."""
     sizes = sorted(set(table.x.tolist()))
     count = f"{len(table.x)} durations of " if len(table.x) > len(sizes) else ""
     span = f"{_size(table, sizes[0])} to {_size(table, sizes[-1])}"

@@ -229,7 +229,7 @@ class Controls:
 
 
 def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
-    """What an experiment that was killed left behind: undone now, or already by its watchdog (which left a report).
+    """Changes that a killed experiment left behind: undone now, or already by its watchdog (which left a report).
 
     Only to be called by who holds the node's lock: a journal in use is none that was left behind.
     """

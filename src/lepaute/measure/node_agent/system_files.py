@@ -122,7 +122,7 @@ def why(error: OSError) -> str:
 
 
 class Ran(NamedTuple):
-    """What came of a command; `returncode` is None if it did not start or did not end in time (`problem`)."""
+    """Outcome of a command; `returncode` is None if it did not start or did not end in time (`problem`)."""
 
     returncode: int | None
     stdout: bytes

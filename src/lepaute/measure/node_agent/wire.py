@@ -25,7 +25,7 @@ CUT_S = 60.0
 
 
 class WireError(Exception):
-    """What came over the connection is not a message."""
+    """Error if what came over the connection is not a message."""
 
 
 class Sender:

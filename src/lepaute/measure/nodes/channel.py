@@ -64,7 +64,7 @@ _COMPLAINT_BYTES = 2000
 
 
 def agent_program(nonce: str, root: str = "/") -> bytes:
-    """What goes to the agent's standard input first.
+    """Program that goes to the agent's standard input first.
 
     nonce: comes back in its first message, so that a greeting of the node's shell is not taken for one
     root : under which it looks for the system's control files
@@ -90,7 +90,7 @@ class NodeRefused(EnvironmentProblem):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What an agent says first of its node.
+    """First message of an agent about its node.
 
     boot     : equal for all names of one machine; machine: its architecture
     temporary: the folder for temporary files; cpus: those that the agent may use

@@ -267,7 +267,7 @@ class Nodes:
         timeout_s: float,
         refused: Callable[[str, NodeRefused], None] | None,
     ) -> dict[str, Any]:
-        """What nodes answered, by name; those that are lost, and those that refuse (as for `call`), are left out."""
+        """Answers of nodes, by name; those that are lost, and those that refuse (as for `call`), are left out."""
         results = {}
         for channel, answer in answers:
             try:

@@ -71,7 +71,7 @@ class Result:
         return self.returncode == 0 and not self.timed_out
 
     def complaint(self) -> str:
-        """What went wrong, in one line: the status, and the last lines the program printed."""
+        """Complaint in one line: the status, and the last lines the program printed."""
         if self.error is not None:
             return self.error
         if self.timed_out:
@@ -114,7 +114,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def stdout(self) -> str:
-        """What the only node printed."""
+        """Standard output of the only node."""
         return self.only.stdout
 
     def __repr__(self) -> str:

@@ -343,7 +343,7 @@ def clock_time(duration_s: int) -> str:
 
 
 def answer_of(argv: Sequence[str], what: str, timeout_s: float = ANSWER_S) -> str:
-    """What a command of a batch system prints; raises EnvironmentProblem if it fails."""
+    """Output of a command of a batch system; raises EnvironmentProblem if it fails."""
     return run_command(list(argv), what=what, timeout_s=timeout_s).stdout
 
 

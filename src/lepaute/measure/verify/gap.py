@@ -28,7 +28,7 @@ SHORT_S, FILLED = 0.3, 0.8  # a run that says little; of a node's memory
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What makes a run `low` to `high` times as long as predicted.
+    """Cause that makes a run `low` to `high` times as long as predicted.
 
     seen: the results or the prediction speak for it;  of_messages: it slows messages, not computing
     """

@@ -30,7 +30,7 @@ REMEDY = "calibrate this machine, or give --other-machine to compare all the sam
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """What a node is; blas_core: OpenBLAS' name for the kernels that run there, None if that was not looked at."""
+    """Facts of a node; blas_core: OpenBLAS' name for the kernels that run there, None if that was not looked at."""
 
     name: str
     cpu_model: str

@@ -204,14 +204,14 @@ class NodeSite:
         return places
 
     def _report(self, folder: str) -> str:
-        """What HPL writes into a file instead of its output, empty if there is none."""
+        """Output that HPL writes into a file, empty if there is none."""
         if self._program.is_driver:
             return ""
         words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on
         return self._lent.nodes[0].run(*words, check=False, timeout_s=_LOOK_S).only.stdout
 
     def _loads(self, hpl: Hpl, used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
-        """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
+        """Load of each node. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
         each polls while it does not compute, so that a core for each of its threads counts as theirs."""
         after = samples(used, names)
         machine_of = {channel.name: channel.hello.boot for channel in self._lent.channels}

@@ -67,7 +67,7 @@ REPORTS = ("HPL.out", "hpccoutf.txt")
 
 @dataclass(frozen=True, slots=True)
 class RankLoad:
-    """What one rank of a run got from its core over the solver."""
+    """Load of one rank of a run: its core's time over the solver."""
 
     rank: int
     cpu: int
@@ -79,7 +79,7 @@ class RankLoad:
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What a node of a run did meanwhile."""
+    """Load of a node during a run."""
 
     name: str
     load: Load
@@ -87,7 +87,7 @@ class NodeLoad:
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """What one run of the real program took."""
+    """Times of one run of the real program."""
 
     time_s: float  # as the program tells it: of HPL the solver
     ranks: tuple[RankLoad, ...]  # empty for a user's own program
@@ -295,7 +295,7 @@ class Program(_Runs, Protocol):
     """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
 
     def sealed(self) -> dict[str, Any]:
-        """What is sealed of it, with the predictions."""
+        """Part that is sealed with the predictions."""
         ...
 
 

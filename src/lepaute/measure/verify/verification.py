@@ -144,7 +144,7 @@ class Verification:
 
 
 def foot_of_cases(cases: Sequence[Case]) -> str:
-    """What the predictions were made of, for the foot of their picture."""
+    """Origin of the predictions, for the foot of their picture."""
     first, runs = cases[0].prediction, sum(len(case.prediction.run_list) for case in cases)
     return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
 

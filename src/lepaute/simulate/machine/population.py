@@ -96,7 +96,7 @@ def drawn_scales(
 def drawn_day(
     population: Population, groups: Sequence[int] | None, scales: Sequence[Sequence[float]], seed: int
 ) -> list[Vector]:
-    """What a day adds to the coefficients of each cpu, node by node.
+    """Offsets that a day adds to the coefficients of each cpu, node by node.
 
     groups : of the nodes, None if not known;  scales : the factors of the CPUs, as many for each node
     """

@@ -74,7 +74,7 @@ CLOCKS = ("base", "turbo")
 
 @dataclass(frozen=True, slots=True)
 class DataSheet:
-    """What is known of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
+    """Data sheet of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
 
     dgemm_flops  : of one core in an update of HPL, while all cores compute
     peak_flops   : nominal, of one core
@@ -127,7 +127,7 @@ class DataSheet:
 
 @dataclass(frozen=True, slots=True)
 class CoreRate:
-    """What dgemm does on a core, flop/s; its error, and where it comes from. `tuned_flops`: in a tuned library."""
+    """Rate of dgemm on a core, flop/s; its error, and where it comes from. `tuned_flops`: in a tuned library."""
 
     flops: float
     relative_sd: float
@@ -291,7 +291,7 @@ def _assumed(sheet: DataSheet, core: CoreRate, scaled_from: str) -> list[dict[st
 
 
 def what_is_given(sheet: DataSheet) -> list[str]:
-    """What a data sheet says, in words; the form of a fat tree is completed."""
+    """Contents of a data sheet in words; the form of a fat tree is completed."""
     given = [f"{counted(sheet.nodes, 'node')} of {sheet.sockets} x {sheet.cores_per_socket} cores", _topology(sheet)[1]]
     cores = sheet.sockets * sheet.cores_per_socket
     for what, flops in (("dgemm", sheet.dgemm_flops), ("peak", sheet.peak_flops)):

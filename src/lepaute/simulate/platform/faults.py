@@ -91,7 +91,7 @@ def _path(detail: ErrorDetails) -> Steps:
 
 
 def _problem(detail: ErrorDetails, path: Steps) -> str:
-    """What follows the field's path in the message."""
+    """Rest of the message after the field's path."""
     kind, given = detail["type"], shown(detail["input"])
     field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
     if field == "format" and kind == "literal_error":

@@ -40,7 +40,7 @@ Segments = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What is known of the links between nodes: nominal bandwidth, half a round trip, one of FABRICS; None: nothing."""
+    """Known data of the links between nodes: nominal bandwidth, half a round trip, one of FABRICS; None: nothing."""
 
     nominal_Bps: float | None  # noqa: N815 - the unit
     given_latency_s: float | None
@@ -76,7 +76,7 @@ class Link:
 
     @property
     def width_Bps(self) -> float:  # noqa: N802 - the unit
-        """What all flows of a node have together."""
+        """Bandwidth of all flows of a node together."""
         nominal_Bps = self.nominal_Bps or LOOPBACK_BPS
         return SHARE_OF_ETHERNET * nominal_Bps if self.is_ethernet else nominal_Bps
 

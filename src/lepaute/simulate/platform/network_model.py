@@ -191,7 +191,7 @@ class Network(Value):
 
     @property
     def loopback_busy(self) -> BusyReceiver | None:
-        """What holds inside a node for messages to a rank that computes between its probes; None: as for others."""
+        """Model inside a node for messages to a rank that computes between its probes; None: as for others."""
         return self.remote.busy if self.loopback.segments is None else self.loopback.busy
 
     @property

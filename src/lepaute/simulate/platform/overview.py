@@ -29,7 +29,7 @@ def in_one_line(platform: Platform) -> str:
 
 
 def facts(platform: Platform) -> list[tuple[str, str]]:
-    """What each is, in a word, and its text: fewer than 20 lines of 80 columns together."""
+    """Name and text of each fact: fewer than 20 lines of 80 columns together."""
     width = quantity(platform.network.node_link.bandwidth_Bps / 1e9, "GB/s")
     told = [
         ("what", (platform.description or "").partition(". ")[0].partition(": ")[0].strip().rstrip(".")),

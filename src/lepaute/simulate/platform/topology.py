@@ -185,7 +185,7 @@ def switch_counts(topology: Topology) -> tuple[int, ...]:
 
 
 def topology_lines(topology: Topology) -> Iterator[str]:
-    """What there is to say about the topology, in lines for a person."""
+    """Description of the topology, in lines for a person."""
     switches = " + ".join(map(str, switch_counts(topology)))
     parameters = "" if topology.parameters is None else f" {topology.parameters}"
     if topology.kind == "switch":

@@ -157,7 +157,7 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What two configurations have in common in runs of equal seeds.
+    """Pairing of two configurations in runs of equal seeds.
 
     shared    : whether the same draws mean the same errors of models on both
     own_sd    : relative standard deviation of the ratio by what runs of equal seeds wrongly share

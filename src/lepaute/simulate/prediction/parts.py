@@ -67,7 +67,7 @@ def _draw_of_no_layer(application: "Application", platform: "Platform") -> str:
 
 
 def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
-    """What the parts cost, in runs of the application in full."""
+    """Cost of the parts in runs of the application in full."""
     return len(part_names(application, platform, layers)) * RUNS * application.on().simulated_share("sampled")
 
 
@@ -160,7 +160,7 @@ def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
 
 
 def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:
-    """What a reader of a sampled prediction must know."""
+    """Warnings about a sampled prediction."""
     sampling = runs[0].sampling
     if sampling is None:
         return []

@@ -364,7 +364,7 @@ def _check_application(application: object) -> None:
 
 
 def usual_engine(application: Application) -> Engine:
-    """What simulates `application` unless another engine is asked for."""
+    """Engine that simulates `application` unless another one is asked for."""
     if application.about.core:
         from lepaute.simulate.native import Native
 

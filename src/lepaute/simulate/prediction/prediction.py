@@ -242,7 +242,7 @@ class Prediction(Public):
 
     @cached_property
     def interval_basis(self) -> str | None:
-        """What the interval of the time rests on besides the runs, in words; None for a single run."""
+        """Basis of the interval of the time besides the runs, in words; None for a single run."""
         return basis_of_interval([run.time_s for run in self._undisturbed], self.controls)
 
     @property
@@ -317,7 +317,7 @@ class Prediction(Public):
 
     @property
     def breakdown(self) -> RunBreakdown | None:
-        """Where the time of all ranks of the first run went."""
+        """Breakdown of the time of all ranks of the first run."""
         return self.first.breakdown if self.first else None
 
     @property

@@ -171,7 +171,7 @@ def _distinguishable(reference: Prediction, other: Prediction) -> bool:
 
 
 def speed(prediction: Prediction) -> float:
-    """What a prediction is judged by: its rate, or how short it is."""
+    """Measure by which a prediction is judged: its rate, or how short it is."""
     return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
 
 
@@ -218,7 +218,7 @@ class Parameter:
 
 
 def effects(predictions: Sequence[Prediction]) -> list[Parameter]:
-    """What each parameter does that varies among predictions of one problem, with the same runs and seed.
+    """Effect of each parameter that varies among predictions of one problem, with the same runs and seed.
 
     Empty where nothing varies alone, where the applications differ, or where a time is 0.
     """

@@ -121,7 +121,7 @@ def outside_ranges(
     messages_s: float | None = None,
     moving_s: float = 0.0,
 ) -> OutsideRanges:
-    """What one run spent outside ranges.
+    """Use of kernels and messages outside the fitted ranges in one run.
 
     kernels     : use of each kernel, over all ranks; computing_s: in all kernels, over all ranks
     messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
@@ -179,7 +179,7 @@ DRAWN: Mapping[str, tuple[str, ...]] = {"extrapolated": ("extrapolation",), "as 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is known of a prediction's validity.
+    """Known validity of a prediction.
 
     computing : share of the time of all kernels that is outside of the ranges of their models
     messages  : share that messages of sizes outside have of computing and moving messages
@@ -246,7 +246,7 @@ class Trust:
 
 
 def weaknesses_of(application: "Application", platform: "Platform") -> tuple[Weakness, ...]:
-    """What a prediction rests on that was measured elsewhere, or stands for something else; its caveats say it, too."""
+    """Inputs of a prediction measured elsewhere, or standing for something else; its caveats say it, too."""
     copied = (Weakness("copied", text) for text in assumed_values(platform))
     return (*copied, *(Weakness("approximated", text) for text in application.on(platform).approximated))
 
@@ -265,7 +265,7 @@ def is_worth_drawing(application: "Application", engine: "Engine", share: float)
 
 
 def cost_in_runs(application: "Application", platform: "Platform") -> float:
-    """What the draws cost at most, in runs of the application in full."""
+    """Upper bound of the draws' cost, in runs of the application in full."""
     if "extrapolation" not in layers_of(platform, application):
         return 0.0
     return len(DRAWN) * len(SEEDS) * application.on().simulated_share("sampled")
@@ -274,7 +274,7 @@ def cost_in_runs(application: "Application", platform: "Platform") -> float:
 def simulator_of(
     layers: Layers, application: "Application", engine: "Engine", conditions: "Conditions", repeat: int
 ) -> "Simulator":
-    """What simulates runs that draw these layers alone; sampled where that is possible."""
+    """Simulator of runs that draw these layers alone; sampled where that is possible."""
     sampled = engine.samples and "sampled" in application.about.fidelities
     fidelity = "sampled" if sampled else conditions.fidelity
     simulator = engine.on(replace(conditions, layers=layers, fidelity=fidelity, trace=None, repeat=repeat))

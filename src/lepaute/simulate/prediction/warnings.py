@@ -33,7 +33,7 @@ BLOCK_SIZES_GUESSED = (
 
 
 def caveats(predictions: "Sequence[Prediction]") -> list[str]:
-    """What a reader of several predictions must know: the warnings of all, alike ones as one with its count, and that
+    """Caveats of several predictions: the warnings of all, alike ones as one with its count, and that
     of comparing them."""
     sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
     guessed = [BLOCK_SIZES_GUESSED] if len(sizes) > 1 and any(map(guesses_block_size, predictions)) else []

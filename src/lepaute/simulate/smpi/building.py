@@ -323,6 +323,6 @@ def _symbols(file: Path, which: str) -> frozenset[str]:
 
 
 def _output_of(*argv: str) -> str:
-    """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
+    """Output of a tool; nothing if it is missing or fails, since it only serves a warning."""
     done = attempted(argv, {"LC_ALL": "C"}, _LIMIT_S)
     return "" if done is None else done.stdout

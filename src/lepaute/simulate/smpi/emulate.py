@@ -224,7 +224,7 @@ def emulate_run(
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is kept of a run for a trace: SMPI's own trace, in the Paje format, the kernels, the calls of MPI, and the
+    """Files kept of a run for a trace: SMPI's own trace, in the Paje format, the kernels, the calls of MPI, and the
     nodes of the ranks, as metadata in JSON."""
 
     trace: Path | None = None

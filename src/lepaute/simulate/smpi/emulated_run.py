@@ -96,7 +96,7 @@ def load_cpus(ranks_on_node: int) -> tuple[int, ...]:
 def slowdowns_of(
     times: OwnTimes, cores_here: int, ranks_on_node: int, platform: "Platform", given_share: float | None = None
 ) -> Slowdowns:
-    """What a first run says of the slowdown on a node with `ranks_on_node` ranks.
+    """Slowdowns from a first run on a node with `ranks_on_node` ranks.
 
     cores_here : of this machine that were busy under load, our own included
     given_share : memory share of all places, in the place of what is seen
@@ -211,7 +211,7 @@ class EmulatedRun:
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
-    """What simblas wrote at the end; None if there is no whole report."""
+    """Report of simblas at the end; None if there is no whole report."""
     with contextlib.suppress(OSError, json.JSONDecodeError):
         report = json.loads(path.read_text(encoding="utf-8"))
         return report if isinstance(report, dict) else None

@@ -392,7 +392,7 @@ def _class(name: str, sides: tuple[_Side, _Side]) -> ClassComparison:
 
 
 def parameters_that_differ(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
-    """What the metadata of the two say differently of the program, in words; empty if one does not say."""
+    """Differences in the program by the metadata of both, in words; empty if one does not say."""
     one, other = left.get("parameters"), right.get("parameters")
     if not isinstance(one, dict) or not isinstance(other, dict):
         return []

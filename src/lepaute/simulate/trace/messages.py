@@ -77,7 +77,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What each rank sends to each other one; arrays of the same length, each pair once."""
+    """Messages from each rank to each other; arrays of the same length, each pair once."""
 
     rank: NDArray[Any]
     peer: NDArray[Any]

@@ -191,7 +191,7 @@ def _sent(sent: Any) -> tuple[Any, Any]:
 def _calls_over_time(
     trace: Trace, spent: NDArray[Any], waiting: Waiting | None, labels: Sequence[str]
 ) -> tuple[dict[str, Any], float]:
-    """What the script draws, and below which length calls are put together."""
+    """Data for the script to draw, and below which length calls are put together."""
     calls = trace.kind != PHASE
     found = segments(trace.where(calls), spent[calls], MAX_SEGMENTS)
     whole_s = found.high_s - found.low_s

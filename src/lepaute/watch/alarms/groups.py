@@ -184,7 +184,7 @@ class GroupEffects:
         self.layers, self._off = layers, off
 
     def take(self, round_index: int, deviations: Floats, allowed: Floats) -> Floats:
-        """What is taken off the value of each stream, by the deviations of the round from what the fleet shares.
+        """Corrections taken off the value of each stream, by the deviations of the round from what the fleet shares.
 
         allowed : changes up to this are none, of each stream
         Where too few others have a value, it is what was taken off last.

@@ -316,7 +316,7 @@ class Stretches:
         ]
 
     def describe(self, name: str, at: int) -> list[dict[str, object]]:
-        """What an alarm says of its stream: columns of the table of alarms; of a group, a row for each machine."""
+        """Description of a stream for an alarm: columns of the table of alarms; of a group, a row for each machine."""
         number = self.number[name]
         if number < self.shared_by or self.groups is None:
             state, own = (self.state, number) if number < self.machines else (self.common, number - self.machines)

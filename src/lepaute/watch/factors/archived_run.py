@@ -96,7 +96,7 @@ class ArchivedRun:
         return tuple(name for name in self.archive.members() if name.startswith(_TABLES) and name.endswith(_PARQUET))
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """What several kinds of factors take, made when it is first asked for."""
+        """A value that several kinds of factors take, made when it is first asked for."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]  # type: ignore[no-any-return]
@@ -154,7 +154,7 @@ class ArchivedRun:
 
     @cached_property
     def protocol(self) -> Mapping[str, str]:
-        """What every value of the run has among its conditions."""
+        """Conditions that every value of the run has."""
         about = self.about
         settings = mapping(self.archive.metadata.get("settings"))
         known = {"Lepaute": about.lepaute_version, "kind of run": about.kind}
@@ -180,7 +180,7 @@ class ArchivedRun:
 
     @cached_property
     def plan(self) -> Mapping[str, str]:
-        """What the whole run does, for factors that depend on all of it, such as a temperature."""
+        """Plan of the whole run, for factors that depend on all of it, such as a temperature."""
         if self.is_calibration:
             keys = ("seed", "nbs", "network_bytes", "most_n", "blocks", "most_message_bytes")
             return {name: _json(self.archive.metadata.get(name)) for name in keys}

@@ -119,7 +119,7 @@ def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) ->
 
 
 class _Job(NamedTuple):
-    """What all values of a row have in common; columns as watch.values has them."""
+    """Common part of all values of a row; columns as watch.values has them."""
 
     cluster: str
     node: str

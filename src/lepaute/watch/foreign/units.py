@@ -18,7 +18,7 @@ LATEST_S = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
 
 
 def date_reader(form: str, timezone: str = "UTC") -> Callable[[str], float]:
-    """What turns a text into seconds since the epoch.
+    """Function that turns a text into seconds since the epoch.
 
     form     : iso (2026-11-23T07:24:05+01:00, 2026-11-23 07:24, 2026-11-23), one of EPOCHS, or a format of strptime
     timezone : of dates that do not say theirs, such as Europe/Paris; of an hour that occurs twice the first is taken

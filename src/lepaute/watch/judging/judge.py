@@ -127,7 +127,7 @@ def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class _SharedDays:
-    """What the machines of a group say of each observation's day.
+    """Day effects of each observation from the machines of its group.
 
     effect : of the day, shape (rows, p); 0 if no machine has a reference yet
     share  : of the observation itself in the effect, shape (rows,)

@@ -108,7 +108,7 @@ def notices(
     least_change: LeastChange | None = None,
     level: float = LEVEL,
 ) -> tuple[Notice, ...]:
-    """What there is to say besides events; `level` is the chance of any of each kind where nothing is wrong.
+    """Notices besides events; `level` is the chance of any of each kind where nothing is wrong.
 
     values, changelog, least_change : as for `propose`
     In order of kind, cluster, node, processor and factor. Raises InputError as that does.

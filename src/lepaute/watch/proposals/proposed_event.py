@@ -115,7 +115,7 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
 
 @dataclass(frozen=True, slots=True)
 class FactorChange:
-    """What became of a factor: the median over its machines, and the least and largest bound of their intervals.
+    """Change of a factor: the median over its machines, and the least and largest bound of their intervals.
 
     size, low, high : relative to before; NaN bounds for days, of which each has its own interval
     """

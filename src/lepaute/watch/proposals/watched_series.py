@@ -270,7 +270,7 @@ def _common(cluster: str, stratum: str, factor: str, part: "pd.DataFrame", effec
 
 
 def _least_correlation(series: "list[Floats]") -> float:
-    """What neighbours of any of these series have in common at least.
+    """Least correlation of neighbours in any of these series.
 
     The estimate of one short series is too low now and then; at the small levels of many tests, most false alarms come
     from there. So no series has less than the mean of all, with two standard errors of that. Fewer than MIN_SERIES

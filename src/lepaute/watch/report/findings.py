@@ -140,7 +140,7 @@ def findings_of(
 def _basis(
     case: "recorded.Vector", changelog: Changelog, selection: "Selection", nodes: Sequence[Node]
 ) -> tuple[object, ...]:
-    """What findings rest on besides values and recorded verdicts."""
+    """Basis of findings besides values and recorded verdicts."""
     regressions = []
     if selection.standing is not None:
         of_factors = selection.standing["factor"].isin(case[1])

@@ -60,7 +60,7 @@ def models_of(factors: set[str], tested: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a machine's vector did in its latest test, of the mean of r jobs up to the one that started at started_s.
+    """Move of a machine's vector in its latest test, of the mean of r jobs up to the one that started at started_s.
 
     p_value : of the whole vector
     moved  : the sets of coefficients, as few as can be, of which one explains it, the likeliest first; none where no

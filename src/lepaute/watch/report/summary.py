@@ -233,7 +233,7 @@ def _weight(change: Change) -> float:
 
 
 def _shared(rows: list[dict[Any, Any]], inventory: Inventory, measured: Collection[Node]) -> str:
-    """What the nodes of the rows share: the group that explains them best, of all measured, or that had the alarm."""
+    """Group that the nodes of the rows share: the one that explains them best of all measured, or had the alarm."""
     if not inventory.groups:
         return ""
     cluster, nodes = rows[0]["cluster"], {(row["cluster"], row["node"]) for row in rows}

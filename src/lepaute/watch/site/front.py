@@ -55,7 +55,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
 
 
 def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
-    """What a regression costs, by the speed that it slowed down most directly, up to the last day of the data.
+    """Cost of a regression, by the speed that it slowed down most directly, up to the last day of the data.
 
     machines : of its factor in the cluster, for a report of all of them
     """
@@ -100,7 +100,7 @@ def page_name(kind: str, *names: object) -> str:
 
 
 def effect_of(event: Event, factor: FactorRows) -> dict[str, Any] | None:
-    """What became of a factor from the date of an event on, by the ten jobs on either side, machine by machine.
+    """Effect on a factor from the date of an event on, by the ten jobs on either side, machine by machine.
 
     Median and quartiles over the machines of the relative change of their medians. A description, no test: `lepaute
     watch events effect` tests. None if no machine has jobs on both sides.

@@ -121,7 +121,7 @@ def setup_of(archive: Archive) -> Setup:
 
 
 def metadata_facts(about: Metadata, document: Mapping[str, object]) -> Iterator[Placed]:
-    """What the metadata say of the setup and of how it ended; document: metadata.json as it stands there."""
+    """Facts from the metadata on the setup and how it ended; document: metadata.json as it stands there."""
     facts: list[tuple[str, str, Value]] = [
         (OUTCOME, "kind", about.kind),
         (OUTCOME, "status", about.outcome),

@@ -305,7 +305,7 @@ def _libraries(text: str) -> list[Fact]:
 
 
 def version(name: str, text: str) -> list[Fact]:
-    """What a program says about its version: the first line that has a digit, else the first."""
+    """Version that a program prints: the first line that has a digit, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _COPYRIGHT.search(line)]
     if not lines:
         return []

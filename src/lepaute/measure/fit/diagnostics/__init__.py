@@ -34,7 +34,7 @@ FORMAT = "lepaute-diagnosis/1"
 
 
 class Models(Protocol):
-    """What is judged: FittedModels, or a Platform."""
+    """Models that are judged: FittedModels, or a Platform."""
 
     @property
     def kernels(self) -> "Sequence[KernelModel]": ...

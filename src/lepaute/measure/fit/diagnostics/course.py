@@ -131,7 +131,7 @@ class Machine:
 
 
 def machine_of(host: str, kernels: Sequence[Classed], watches: Sequence[Watch] = ()) -> Machine:
-    """What the kernels measured on one host have in common in the course of time; host "": on all.
+    """Common course of the kernels measured on one host in the course of time; host "": on all.
 
     watches : sentinels of all calibrations
     A level is sum(measured) / sum(expected) of the calls of a part of a process; expected is the model times what the

@@ -56,7 +56,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What it means and what to do, a sentence; "" if there is nothing to do."""
+        """Meaning and remedy in a sentence; "" if there is nothing to do."""
         remedy = KINDS[self.kind].remedy
         return remedy[:1].upper() + remedy[1:]
 

@@ -68,7 +68,7 @@ class Form:
 
 
 def default_form(kernel: str) -> Form:
-    """What a kernel is fitted with where nobody selects: pieces, and a standard deviation that is a polynomial."""
+    """Form of a kernel's fit if nobody selects: pieces, and a standard deviation that is a polynomial."""
     return Form("M'", kernel in PER_CORE, "N-2")
 
 

@@ -211,7 +211,7 @@ def coefficient_error(
 
 
 def _ratio_shifts(above: Floats, below: Floats) -> Floats:
-    """What each part moves sum(above) / sum(below)."""
+    """Shift of sum(above) / sum(below) by each part."""
     whole = float(np.sum(below))
     if whole <= 0.0:
         return np.zeros_like(above)
@@ -456,7 +456,7 @@ def _deviation_coefficients(
 
 
 def _robust_factor(residual: Floats, deviation: Floats) -> float:
-    """What the standard deviation is to be multiplied by so that the median residual is that of a half-normal; <= 1.
+    """Factor of the standard deviation so that the median residual is that of a half-normal; <= 1.
 
     The cut goes by this: otherwise an outlier among few calls raises the deviation, which raises the cut, and so on.
     """

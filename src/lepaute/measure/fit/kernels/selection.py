@@ -150,7 +150,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was tried for a kernel, and what was taken.
+    """Forms tried for a kernel, and the one taken.
 
     means      : candidates, simplest first
     levels     : the chosen mean with one set of coefficients (""), one for each socket ("-S") and each core ("-H"), as

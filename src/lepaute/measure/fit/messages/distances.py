@@ -214,7 +214,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class DistanceEffect:
-    """What messages take at `distance` against those at the nearest one.
+    """Duration of messages at `distance` against those at the nearest one.
 
     latency_s: more of a small message; log_ratio: of the times of large ones; None if that is not known
     """

@@ -68,7 +68,7 @@ def _class(network: networks.FittedNetwork) -> dict[str, Any]:
 
 
 def _errors(network: networks.FittedNetwork) -> dict[str, float | None]:
-    """Where starts do not show how much calls differ, they are taken to differ as transfers do."""
+    """If starts do not show how much calls differ, they are taken to differ as transfers do."""
     return {
         "discrepancy_relative_sd": network.start_relative_sd or None,
         "overhead_relative_sd": network.start_overhead_sd or None,

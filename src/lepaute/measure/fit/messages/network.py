@@ -228,7 +228,7 @@ def one_way_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats
 
 
 def overheads_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats:
-    """What calls take of it."""
+    """Seconds that the overheads of calls take of a message's time."""
     return _by_segment(segments, size_bytes, FittedSegment.overheads_s)
 
 

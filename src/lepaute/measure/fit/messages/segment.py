@@ -169,7 +169,7 @@ class FittedSegment:
         return fixed + (self.send[1] + self.receive[1] + 1.0 / self.bandwidth_Bps) * size_bytes
 
     def overheads_s(self, size_bytes: Floats) -> Floats:
-        """What the send and the receive take of it."""
+        """Seconds that the send and the receive take of a message's time."""
         return self.send[0] + self.receive[0] + (self.send[1] + self.receive[1]) * size_bytes
 
 

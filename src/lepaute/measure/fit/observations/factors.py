@@ -406,7 +406,7 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
 
 
 def sentence(test: FactorTest) -> str:
-    """What a test says, in words."""
+    """Result of a test in words."""
     if test.note:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:

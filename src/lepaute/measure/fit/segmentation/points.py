@@ -202,7 +202,7 @@ def best_cuts(
 
 
 def _left(series: "_core.FitSeries", begin: int, place: int, end: int) -> float:
-    """What two lines leave that meet before the point `place`."""
+    """Residual sum of two lines that meet before the point `place`."""
     return sum(_core.best_line(series, low, high, True, False)[2] for low, high in ((begin, place), (place, end)))
 
 

@@ -95,13 +95,13 @@ class Episodes:
 
     @property
     def witnesses(self) -> str:
-        """What saw it: "steps on all cores at once, 3.9 s of 59 s, and 4 of 33 sentinels"."""
+        """Witnesses of the episodes: "steps on all cores at once, 3.9 s of 59 s, and 4 of 33 sentinels"."""
         of_steps = f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}"
         of_sentinels = f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}"
         return ", and ".join([of_steps] * bool(self.slow_s) + [of_sentinels] * bool(self.sentinels))
 
     def sentence(self, messages: int) -> str:
-        """What was seen and what became of it; messages: how many were left out."""
+        """Episodes seen and what became of them; messages: how many were left out."""
         of_messages = f", without {counted(messages, 'message')}" if messages else ""
         return (
             f"the machine was slow for a while: calls took {percent(self.slower)} longer ({self.witnesses}); "

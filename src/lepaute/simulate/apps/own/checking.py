@@ -67,7 +67,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """What `check` finds.
+    """Findings of `check`.
 
     same : whether all ranks make the calls of the recording, with these sizes and peers
     rank, call : where they first differ, the call counted from 1 on that rank; -1 if they do not
@@ -86,7 +86,7 @@ class Checked:
 
 
 def checked(application: "Application", recording: "str | PathLike[str]") -> Checked:
-    """What `check` finds; raises InputError as it does."""
+    """Findings of `check`; raises InputError as it does."""
     path = path_of(recording, "the recording")
     trace = read_trace(path)
     survey = Survey([trace], str(path))

@@ -139,7 +139,7 @@ class Laid:
     approximated: tuple[str, ...] = ()
 
     def caveats(self, application: Any) -> list[str]:
-        """What a reader must know: what no seed repeats, and files that are read when nobody can write that down."""
+        """Caveats for the reader: what no seed repeats, and files that are read when nobody can write that down."""
         program, more = program_of(type(application)), len(self.unseeded) - 1
         unseen = set() if program is None else program.unseen
         return [
@@ -166,7 +166,7 @@ class _Parked:
 
 @dataclass
 class Laying:
-    """What all ranks share while an application is laid down."""
+    """State that all ranks share while an application is laid down."""
 
     application: Any
     seed: int

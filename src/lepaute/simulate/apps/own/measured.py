@@ -32,7 +32,7 @@ _LOOKS = frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Test", "Test
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """What a recording tells of the time between two calls.
+    """Stretches of time in a recording between two calls.
 
     mean_s     : of a stretch, seconds
     error      : relative standard error of the mean, such that 1.96 of it are the half width of 95 %
@@ -114,7 +114,7 @@ def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> f
 
 @lru_cache(maxsize=64)
 def told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
-    """What the recording in a file of that date and size tells; raises InputError."""
+    """Stretches in a recording file of that date and size; raises InputError."""
     del mtime_ns, size  # another file of the same name is read again
     trace = read_trace(path)
     known = trace.metadata.get("parameters")

@@ -30,7 +30,7 @@ ALGORITHMS = {
 
 
 class Operation(NamedTuple):
-    """What a rank yields. what: a kernel's name or a Cost, requests, neighbours and sizes, or a communicator."""
+    """Operation that a rank yields; what: name of a kernel, Cost, requests, neighbours and sizes, or communicator."""
 
     code: str
     peer: int = 0
@@ -52,7 +52,7 @@ class Request:
 
 
 class Came(NamedTuple):
-    """What `yield` gives back for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
+    """Result of `yield` for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
     the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 if that was a
     send."""
 

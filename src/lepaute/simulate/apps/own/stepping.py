@@ -103,7 +103,7 @@ class Stepping(Laying):
         return next(iter(found.values()), None)
 
     def _split_for(self, communicator: Communicator) -> Communicator | None:
-        """What a rank gets of the split of a communicator, in whose allgather it has heard of all others."""
+        """A rank's part of the split of a communicator, in whose allgather it has heard of all others."""
         rank = communicator.ranks[communicator.rank]
         if rank not in self._split_off:
             self._split_off |= self._split_among(self._parked.pop(communicator.number))

@@ -24,7 +24,7 @@ CREATION_BYTES = 8
 
 
 class Does(IntEnum):
-    """What a call does."""
+    """Effect of a call."""
 
     NOTHING = auto()
     COMPUTES = auto()

@@ -61,7 +61,7 @@ def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, fl
 
 
 def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: float) -> Factor:
-    """What two platforms know of their cores: own code is bound by computing at one end, by memory at the other.
+    """Factor from two platforms' cores: own code is bound by computing at one end, by memory at the other.
 
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
     node's memory bandwidth, all cores busy. The recording was made on one day, in one run, on cores of some speed, and

@@ -163,7 +163,7 @@ def _needs_explicit_routes(platform: Platform) -> bool:
 
 
 def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, object]]:
-    """What SimGrid does not read, and import needs."""
+    """Properties that SimGrid does not read and import needs."""
     nodes, network = platform.nodes, platform.network
     yield "name", platform.name
     if platform.description:

@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What holds for messages of more than `above_bytes`, up to the next row; overheads are (intercept, per byte)."""
+    """Values for messages of more than `above_bytes`, up to the next row; overheads are (intercept, per byte)."""
 
     above_bytes: int
     bandwidth_factor: Decimal

@@ -45,7 +45,7 @@ def product(*factors: Decimal) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What the links and the factors of a platform say.
+    """Latencies from the links and the factors of a platform.
 
     link_s        : latency of each link of a cluster, in seconds
     nominal_s     : latency that the factors multiply on the longest route, in seconds
@@ -79,7 +79,7 @@ def longest_route(topology: Topology) -> tuple[int, ...]:
 
 
 def level_latency_s(topology: Topology, level: int) -> Decimal:
-    """What a cable of `level` adds to the latency of a message, in seconds."""
+    """Latency that a cable of `level` adds to the latency of a message, in seconds."""
     levels = topology.levels or ()
     if not levels:
         return Decimal(0)

@@ -177,7 +177,7 @@ _KINDS = {"FLAT": "switch", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly", "T
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a file says of its hosts and links; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
+    """Hosts and links of a file; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
     names : prefix and number of each host;  loopback_* : None if the file has no loopback link
     """

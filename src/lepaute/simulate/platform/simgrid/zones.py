@@ -43,7 +43,7 @@ class LoopbackLink:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What all forms of a zone are made of; `prefix` and a node's number are the name of its host."""
+    """Parts of every form of a zone; `prefix` and a node's number are the name of its host."""
 
     platform: Platform
     latencies: Latencies
