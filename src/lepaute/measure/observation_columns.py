@@ -121,7 +121,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("ranks", "integer", "1", None, needed=(FLOWS,)),
 )  # fmt: skip
 
-#: Those whose names mean the same in every table, also of an experiment.
+#: Columns whose names mean the same in every table, also of an experiment.
 COLUMNS_BY_NAME = {column.name: column for column in COLUMNS if column.role is not None}
 #: Columns without which a table of a calibration cannot be fitted.
 NEEDED = {table: tuple(column.name for column in COLUMNS if table in column.needed) for table in TABLES}

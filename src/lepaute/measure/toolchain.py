@@ -15,7 +15,7 @@ from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.kernel_set import blas_environment
 
-#: Of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
+#: Flags of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
 C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
 INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
 _BLAS_TRIAL = """

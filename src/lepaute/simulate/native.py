@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")
-#: Of the time of messages; below it, an extrapolation is not worth a sentence.
+#: Share of the time of messages; below it, an extrapolation is not worth a sentence.
 SMALL_SHARE = 0.005
 
 

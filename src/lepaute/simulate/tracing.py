@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     npt = later("numpy.typing")
 
-#: Of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
+#: Categories of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
 CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe")
 
 #: About as many rows does a trace get unless its ranks and steps are chosen: a Perfetto file of some 200 MB.

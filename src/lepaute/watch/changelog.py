@@ -28,7 +28,7 @@ from lepaute.watch.values import Node, is_of_job, nodes_of, start_of
 Entry = TypeVar("Entry")
 
 ALL = "all"
-#: Of a table of events or of groups of nodes.
+#: Most bytes of a table of events or of groups of nodes.
 MAX_BYTES = 64 << 20
 #: What people write for the two kinds of events; the published log names its testbed.
 KINDS = {"protocol": "protocol", "platform": "platform", "g5k": "platform"}

@@ -32,7 +32,7 @@ REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", 
 MARK = "lepaute: "
 #: A drain is recorded before it is carried out; a scheduler that does not show it so much later was overruled.
 SETTLED_S = 300.0
-#: Of a node and factor: three have a scatter, which another one is held against.
+#: Fewest jobs of a node and factor: three have a scatter, which another one is held against.
 MIN_JOBS = 4
 
 

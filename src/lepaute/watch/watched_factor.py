@@ -22,7 +22,7 @@ else:
 
 #: Of an overview: the tests of single jobs, those of the mean of several, and the values themselves.
 View = Literal["jobs", "means", "values"]
-#: Of the lines of events: colour and dashes, which tell them apart without colour, too.
+#: Style of the lines of events: colour and dashes, which tell them apart without colour, too.
 EVENTS: dict[str, tuple[str, Any]] = {"platform": ("#b35c00", "-"), "protocol": (SOFT, (0, (4, 2)))}
 _OF_CPU = (DEEP, "#d4730c", "#4a9c5d", "#a06bbf")
 #: Characters of the reason of an event that are drawn.

@@ -138,7 +138,7 @@ def _pair(
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.
 MAX_LINES, MAX_DIFF_LINES, MAX_VALUE = 14, 24, 160
-#: Of the sentence: differences that it names, and characters of each.
+#: Limits of the sentence: differences that it names, and characters of each.
 MAX_NAMED, MAX_SHORT = 3, 60
 #: difflib takes time with the square of the lines: longer texts are only counted.
 _MAX_COMPARED_LINES = 2000

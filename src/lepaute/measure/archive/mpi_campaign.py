@@ -39,7 +39,7 @@ _COLUMNS = {
     MPIRUNS: ("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "disturbed", "started_s"),
 }
 _TEXTS = ("library", "operation", "form", "synchronisation", "outcome", "levels")
-#: Of newer campaigns.
+#: Columns of newer campaigns.
 _SENTINELS = "sentinel_before_s", "sentinel_after_s"
 _LATER = ("ranks", "levels", *_SENTINELS)
 

@@ -21,7 +21,7 @@ NEAR_FLOOR = 1.2
 _MIN_SHARE, _PHASES = 0.02, "pd"
 #: What a check takes until one was made.
 _CHECK_S = 20.0
-#: Of further blocks, all on all cores; by the layer that limits the precision, what shrinks the interval most.
+#: Probes of further blocks, all on all cores; by the layer that limits the precision, what shrinks the interval most.
 USUAL_PROBES = (STEPS, STEPS_COLUMN)
 PROBES_FOR: Mapping[str, tuple[str, ...]] = {"discrepancy": (*USUAL_PROBES, DGEMM)}
 

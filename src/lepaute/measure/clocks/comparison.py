@@ -20,7 +20,7 @@ LEVEL = 0.05
 MARGIN = 0.25
 #: A tenth of what the fastest message takes: less is not seen of an operation between ranks.
 ENOUGH_S = 1e-7
-#: Of ratios: clocks are read in nanoseconds.
+#: Resolution of ratios: clocks are read in nanoseconds.
 RESOLUTION_S = 1e-9
 #: A look later than asked by more is told.
 MAX_LATE_S = 0.5

@@ -19,11 +19,11 @@ from lepaute.stats.expanding import Booleans, Floats
 
 #: Mpiruns of a library, and ranks, that are drawn.
 MAX_MPIRUNS, MAX_RANKS = 40, 64
-#: Of the columns of a histogram; a pale one is below a quarter of the fullest bin.
+#: Shades of the columns of a histogram; a pale one is below a quarter of the fullest bin.
 SHADES = 4
 #: Means beyond this many of the highest quartile are at the edge: a mean of calls may be of one that was interrupted.
 OUTLYING = 2.0
-#: Of a rank, how far the two libraries are drawn from its place.
+#: How far the two libraries are drawn from its place.
 ASIDE = 0.04
 #: Blue, orange: which library, by the classes of the style sheet.
 _STYLES = ("", " second")

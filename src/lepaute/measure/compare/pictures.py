@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 #: Classes of the style sheet for the left and for the right library: blue, and orange.
 LEFT, RIGHT = "", " second"
-#: Of a size, how far the points of the libraries are drawn from its place, as a factor.
+#: How far the points of the libraries are drawn from its place, as a factor.
 APART = 1.09
 _MAX_POINTS = 800
-#: Of each library, from which on repetitions are drawn.
+#: Mpiruns of each library from which on repetitions are drawn.
 MIN_MPIRUNS = 3
 #: Intervals that reach further than this change, in per cent, are drawn to the edge.
 FARTHEST = 300.0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison
     from lepaute.measure.compare.verdicts import Verdict
 
-#: Of archives that do not say it: what reductions reduced, the root, the work of overlapped operations.
+#: Defaults for archives that do not say it: what reductions reduced, the root, the work of overlapped operations.
 _BEFORE = {
     "reductions": "MPI_SUM of MPI_DOUBLE where 8 divides the size, else MPI_BXOR of MPI_BYTE",
     "root": "rank 0",

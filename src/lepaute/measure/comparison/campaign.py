@@ -35,12 +35,12 @@ from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
 #: Repetitions of a start that failed, before its block goes without it; after this many such places in a row it ends.
 MAX_RETRIES, MAX_LOST = 2, 2
-#: Of the budget, what the mpiruns may take without which nothing could be decided.
+#: Multiple of the budget that those mpiruns may take without which nothing could be decided.
 MAX_OVERRUN = 1.5
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
-#: Of the raw files and designs, among all members of an archive.
+#: Most raw files and designs among all members of an archive.
 MAX_FILES = 4 * MAX_MEMBERS // 5
 
 

@@ -52,7 +52,7 @@ def private_cache_bytes(files: Readable) -> int:
 
 
 START_LIMIT_S = 120.0
-#: Of a launcher that fails by itself, before any rank has begun.
+#: Starts of a launcher that fails by itself, before any rank has begun.
 _MAX_STARTS = 4
 #: A sentinel stands for the machine so long after its end.
 _FRESH_S = 2.0

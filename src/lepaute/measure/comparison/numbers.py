@@ -99,7 +99,7 @@ MIN_CALLS_AFTER_CUT = 10
 FIRST_MPIRUNS, MAX_MPIRUNS = 2 * BLOCK, 200
 #: The corrected p-value from which on a difference counts as shown.
 LEVEL = 0.05
-#: Of the budget, for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
+#: Share of the budget for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
 FIRST_SHARE, REPEATED_SHARE = 0.5, 0.5
 SHARE_OF_CASES = 0.9
 #: A lead of round-time must let word of the start reach every rank: this many times what a small broadcast takes. A

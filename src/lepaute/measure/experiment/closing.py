@@ -37,7 +37,7 @@ _KEPT = ("designs", "experiment", "environment", "files", "raw")
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
 #: Members of the metadata that a run's state does not have.
 _OF_ARCHIVES = ("host", "partial", "design", "failure", "status")
-#: Of the errors that a failed command printed.
+#: Last lines kept of the errors that a failed command printed.
 _TAIL_LINES = 12
 
 

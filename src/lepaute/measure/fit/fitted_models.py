@@ -68,7 +68,7 @@ from lepaute.simulate.platform.schema import Blas, Days, Platform, Sentinel, Slo
 #: Called with what is being fitted and the share of the work that is done.
 Progress = Callable[[str, float], None]
 NODE = 1
-#: Of the work, what is the models of kernels.
+#: Share of the work that the models of kernels take.
 KERNELS_SHARE = 0.8
 #: Probes that a warning names, all of one node.
 MAX_NAMED = 9

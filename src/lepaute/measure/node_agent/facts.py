@@ -67,7 +67,7 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "libraries.txt": (("ldconfig", "-p"),),
     "ulimit.txt": (("sh", "-c", "ulimit -a"),),
 }
-#: Of long lists the lines that concern computing and communicating are kept.
+#: Lines kept of long lists: those that concern computing and communicating are kept.
 _KEPT_LINES = {
     "libraries.txt": re.compile(
         r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE

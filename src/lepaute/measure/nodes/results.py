@@ -14,7 +14,7 @@ from lepaute.measure.nodes.channel import Channel
 MAX_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
 _MAX_FAILURE = 300
-#: Of the loader: the library that a program needs and the node lacks.
+#: Messages of the loader: the library that a program needs and the node lacks.
 _LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
 _VERSION = re.compile(r"version `([\w.]+)' not found")
 #: Beginnings of libraries' names, and the Debian packages that hold them.

@@ -40,7 +40,7 @@ from lepaute.simulate.apps.hpl.parameters import check_sayable
 
 _TRIAL_S = 300.0
 _LOOK_S = 60.0
-#: Of a launcher that fails by itself, before any rank has begun.
+#: Starts of a launcher that fails by itself, before any rank has begun.
 _MAX_STARTS = 4
 
 

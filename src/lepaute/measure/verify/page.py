@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lepaute.measure.verify.seal import Seal
     from lepaute.measure.verify.verification import Verification
 
-#: Of the table of cases, heads that are two of one name there.
+#: Heads in the table of cases that are two of one name there.
 _HEADS = {"in": "runs inside", "mean": "mean inside"}
 _MAX_WARNINGS = 40
 _CAPTION = (

@@ -144,7 +144,7 @@ def _sealed(folder: Path, *keys: str | int) -> Any:
 
 
 JOURNAL_FILE = "runs.jsonl"
-#: Of a line, and of what each rank adds to it: room is taken before a run, for no run may end without it.
+#: Bytes of a line, and of what each rank adds to it: room is taken before a run, for no run may end without it.
 LINE_BYTES, RANK_BYTES = 2048, 256
 
 

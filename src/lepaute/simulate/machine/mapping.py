@@ -23,7 +23,7 @@ else:
 
 MASK = 2**64 - 1
 MappingKind = Literal["sequential", "random", "rankfile"]
-#: Of a simulation: each takes some hundred bytes before the first event.
+#: Most ranks of a simulation: each takes some hundred bytes before the first event.
 MAX_RANKS = 1 << 22
 
 

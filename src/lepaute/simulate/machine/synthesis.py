@@ -16,7 +16,7 @@ from lepaute.simulate.platform.schema import Assumption, Nodes, Platform
 
 #: The file of more would be larger than what is read.
 MAX_NODES = 40_000
-#: Of standard deviations; of larger ones the squares end up as no numbers.
+#: Largest factor of standard deviations; squares of larger ones end up as no numbers.
 LARGEST_FACTOR = 1e6
 #: Relative standard deviation between CPUs where nobody measured it: Dahu's CPUs differ by 3.4 % (January 2020).
 ASSUMED_SD = 0.03

@@ -28,7 +28,7 @@ from lepaute.simulate.platform.schema import Platform
 
 #: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
 SHAPE = "dahu"
-#: Of a given dgemm: HPL has other block sizes and shapes (Dahu: 7 % between k = 128 and 256), and other nodes.
+#: Error of a given dgemm: HPL has other block sizes and shapes (Dahu: 7 % between k = 128 and 256), and other nodes.
 GIVEN_DGEMM_SD = 0.05
 #: Share of the nominal peak that dgemm reaches, and its error: 49 % on Dahu's cores (AVX2 kernels on AVX-512 cores),
 #: 74 to 90 % on others.
@@ -55,7 +55,7 @@ THREADS_OF_SHARES = (1.0, 0.05)
 #: HPL's own loops, such as row swaps, and small BLAS calls run on one core of a rank; in the HPL of a vendor they have
 #: threads, and are faster by as many cores of a socket as draw more from memory, with an error of their own.
 WITH_OWN_HPL, CORES_OF_MEMORY, THREADED_SD = ("mkl", "aocl"), 5, 0.5
-#: Of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
+#: Standard deviation of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
 DAY_SD, CPU_SD, FREEDOM = 0.01, 0.03, 20
 #: Nodes of a leaf switch, at most.
 MAX_OF_A_LEAF = 24

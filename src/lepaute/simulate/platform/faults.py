@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import yaml
 
 _LONGEST_PROBLEM = 600
-#: Of one file; more of them are one slip, made in many lines.
+#: Most faults of one file; more are one slip, made in many lines.
 _MAX_FAULTS = 100
 _OVERHEADS = ("send", "isend", "receive")
 _MAX_ROUNDS = 50

@@ -37,7 +37,7 @@ from lepaute.stats.cholesky import lower_factor
 if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform
 
-#: Of logarithms of factors; far beyond what CPUs do: one of 44 would have a factor above e^20.
+#: Largest variance of logarithms of factors; far beyond what CPUs do: one of 44 would have a factor above e^20.
 LARGEST_LOG_VARIANCE = 100.0
 FOLDER = Path(__file__).resolve().parent.parent / "platforms" / "populations"
 #: The daily calibrations that stand for the days of a shipped platform, as for its layer `days`.

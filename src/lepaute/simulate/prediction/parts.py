@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
     from lepaute.simulate.platform.schema import Platform
 
-#: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
+#: Runs of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10
 #: Parts that cost no more events, or no more than the prediction itself, are told unasked: some seconds of two cores.
 FREE_EVENTS = 3e7

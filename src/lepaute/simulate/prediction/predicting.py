@@ -29,7 +29,7 @@ from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
 from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
 
-#: Of all combinations together; each takes a millisecond at least.
+#: Most runs of all combinations together; each takes a millisecond at least.
 MAX_RUNS = 1_000_000
 #: A run: place of its application, name of the part that it draws alone, number.
 Key = tuple[int, str, int]

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.application import Application
     from lepaute.simulate.platform.schema import Platform
 
-#: Of computing, or of moving messages; what has less is left out of the text.
+#: Share of computing, or of moving messages; what has less is left out of the text.
 MIN_SHARE = 0.0005
-#: Of the standard deviation that extrapolation gives the time.
+#: Least standard deviation of the time by extrapolation that is told.
 MIN_TOLD = 0.002
 
 
@@ -165,7 +165,7 @@ MAX_UNCERTAIN = 0.05
 #: Where that was not simulated (of an emulated program), no larger share of its computing is outside: more
 #: can make the time as uncertain, as block sizes of half those that were fitted do. It is said beside what is compared.
 MAX_COMPUTING = 0.1
-#: Of a point of a search that nobody has looked at: it is, before it may be named.
+#: Limit for a point of a search that nobody has looked at: it is, before it may be named.
 MAX_UNSEEN = 0.5
 #: Messages of sizes outside take no larger share of computing and moving messages.
 MAX_MESSAGES = 0.2

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MIN_CONTENTION = 1.1
 #: Intervals of a place with and without load, below which it takes the share of the whole program.
 MIN_INTERVALS = 3
-#: Of the computing: less of the program's own is not worth a second run, nor a sentence.
+#: Least share of the computing: less of the program's own is not worth a second run, nor a sentence.
 MIN_SHARE = 0.01
 
 

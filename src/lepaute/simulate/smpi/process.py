@@ -234,7 +234,7 @@ def may_be_an_algorithm(ended: Ended) -> bool:
 
 
 def _all_is_well(report: Mapping[str, Any], ranks: int) -> bool:
-    """Whether the report is whole: what was printed tells nothing then: a program may speak of memory as it likes."""
+    """Whether all ranks finished; printed text tells nothing then, for a program may speak of memory as it likes."""
     return bool(report["finished_ranks"] == ranks and report["aborted_rank"] < 0 and report["exited_rank"] < 0)
 
 

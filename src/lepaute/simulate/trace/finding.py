@@ -8,7 +8,7 @@ import numpy
 from lepaute.kit.text import percent
 from lepaute.simulate.trace.breakdown import LATE, Breakdown
 
-#: Of the categories of a breakdown, in their order, as parts of the time.
+#: Names of the categories of a breakdown, in their order, as parts of the time.
 WORDS = (
     "computing",
     "call overhead",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lepaute.simulate.trace.messages import IMMEDIATE_SENDS, PROBES, SENDS, WAITS, pair_by_key
 from lepaute.simulate.trace.table import NOBODY
 
-#: Of the keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
+#: Special keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
 ANY_TAG, FROM_NULL, TO_NULL = -444, -666, -1
 SENDRECV, START, RECV, IRECV = "MPI_Sendrecv", "MPI_Start", "MPI_Recv", "MPI_Irecv"
 ENDING = WAITS | PROBES

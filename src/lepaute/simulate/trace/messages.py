@@ -34,7 +34,7 @@ ALL_TO_ALL = frozenset(
 )
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
-#: Those with which a communicator is made.
+#: Calls with which a communicator is made.
 CREATIONS = frozenset(
     name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "adjacent", "merge", "sub"))
 )

@@ -21,7 +21,7 @@ from lepaute.simulate.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
 from lepaute.simulate.trace.table import NOBODY, Trace
 
 NO_ROOT = 0xFFFFFFFF
-#: Of which operations a rank tells its bytes once for each member.
+#: Operations of which a rank tells its bytes once for each member.
 _TO_EACH = frozenset(("MPI_Allgather", "MPI_Allgatherv", "MPI_Allreduce", "MPI_Reduce_scatter_block"))
 
 

@@ -176,7 +176,7 @@ RESOLUTION = 1_000_000_000
 #: The region that holds all calls of a rank: what is in none of them is the program's own code.
 PROGRAM = "the program"
 WORLD = 0
-#: Of rows the events, as methods of the package's writer and their arguments.
+#: Events of rows, as methods of the package's writer and their arguments.
 _Events: TypeAlias = dict[int, list[tuple[str, tuple[Any, ...]]]]
 
 

@@ -28,7 +28,7 @@ LOOKS = frozenset(int(24 * 1.25**power) for power in range(48))
 SAME_SHARE, SAME_WIDTH = 0.1, 1.2
 #: A machine with so much evidence of a change says nothing of what others share, or how they wander.
 SUSPECTED = 10.0
-#: Of what has no name: groups that are found.
+#: Kind of what has no name: groups that are found.
 FOUND = "found"
 
 

@@ -147,7 +147,7 @@ _DATE_FIELD = re.compile(
     r"(?:^|(?<=[^\w\s:.+-])|(?<=\t))"
     r"(?P<date>\d{4}-\d\d-\d\d[T ][\d:.]{5,30}(?:Z|[+-]\d\d:?\d\d)?)(?P<separator>[^\w\s:.+-]|\t)"
 )
-#: Of a git checkout "reframe 3.3.0-dev0 (rev: 0a1b2c3d)".
+#: Version as of a git checkout: "reframe 3.3.0-dev0 (rev: 0a1b2c3d)".
 _VERSION = re.compile(r"reframe [\w.+-]{1,40}(?: \(rev: [0-9a-f]{1,40}\))?")
 #: Columns that hold the name of a test, the best first.
 _NAMES = ("display_name", "name", "unique_name", "short_name")

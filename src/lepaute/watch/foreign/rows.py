@@ -16,7 +16,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.watch.values import KEY, check_values
 
-#: Of a file, also after unpacking; a table of a million rows.
+#: Most bytes of a file, also after unpacking; a table of a million rows.
 MAX_BYTES = 64 << 20
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 

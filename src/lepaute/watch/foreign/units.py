@@ -113,7 +113,7 @@ _WORDS: dict[str, tuple[str, float, dict[str, float]]] = {
     "Hz": ("Hz", 1.0, _DECIMAL),
     **{word: (word, 1.0, _DECIMAL | _SMALL) for word in "WJVA"},
 }
-#: Those that take no prefix, in lower case.
+#: Units that take no prefix, in lower case.
 _WHOLE = {
     **dict.fromkeys(("", "1"), Unit("")),
     **dict.fromkeys(("%", "percent"), Unit("", 0.01)),

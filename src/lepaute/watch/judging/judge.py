@@ -34,7 +34,7 @@ from lepaute.watch.judging.reference import (
 from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, is_packed, vectors
 
-#: Of the tests by default; the windows are the latest job and the latest five.
+#: Defaults of the tests; the windows are the latest job and the latest five.
 CONFIDENCE = 0.9999
 WINDOWS = (1, 5)
 #: Joins the names of factors that are tested as one vector.

@@ -17,7 +17,7 @@ from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 
-#: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
+#: Version of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
 RULES = {False: "region 1", True: "shared days 1"}
 #: A cluster and a vector of its factors.
 Vector = tuple[str, tuple[str, ...]]

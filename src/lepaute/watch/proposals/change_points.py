@@ -36,7 +36,7 @@ from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values
 
 #: The chance that a run over machines that never change has any change point.
 LEVEL = 0.05
-#: Of intervals.
+#: Confidence of intervals.
 CONFIDENCE = 0.95
 #: Relative change from which on a step matters. BIOS upgrades moved rates by 1 to 5 %, a changed file of sizes by 3 %,
 #: and rates of the same processor scatter by up to 1 % from day to day. Of Celsius degrees, 1 % would be half of one,

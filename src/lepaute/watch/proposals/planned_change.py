@@ -24,7 +24,7 @@ from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 CONFIDENCE = 0.95
 #: On either side, or there is no error to speak of; and pairs of a machine before and after.
 FEWEST, MIN_PAIRS = 3, 5
-#: Of neighbours, before any day is seen; worth this many days, as in `change_evidence`.
+#: Correlation of neighbours before any day is seen; worth this many days, as in `change_evidence`.
 PRIOR_CORRELATION, PRIOR_DAYS = 0.6, 20
 MAX_CORRELATION = 0.9
 

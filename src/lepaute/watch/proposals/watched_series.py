@@ -31,7 +31,7 @@ MIN_MACHINES = 8
 #: A day on which fewer were measured takes in this many days before and after it, as few as are enough.
 REACHES = (0, 1, 3, 7)
 _POLISHES = 2
-#: Of fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
+#: With fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
 MIN_SERIES = 8
 #: Standard errors added to the correlation of a series that has no others beside it.
 CAUTION_ALONE = 3.0

@@ -31,7 +31,7 @@ MODELS = {
     PRODUCT_FACTORS: "dgemm model, 3 products",
     RESIDUAL_FACTORS: "dgemm scatter model, 8 coefficients",
 }
-#: Those that are tested as a vector wherever all of their factors are watched.
+#: Models that are tested as a vector wherever all of their factors are watched.
 WATCHED = (MODEL_FACTORS, RESIDUAL_FACTORS)
 #: The others are as before from this p-value on; so many coefficients at most are said to have moved, and so many other
 #: sets are named.

@@ -24,7 +24,7 @@ else:
     psycopg = later("psycopg")
 
 SCHEMA = "lepaute"
-#: Of pg_advisory_xact_lock: whoever changes a store holds it until the transaction ends.
+#: Key of pg_advisory_xact_lock: whoever changes a store holds it until the transaction ends.
 _LOCK = 0x4C65706175746500
 #: Texts sort by their bytes, as in DuckDB.
 _SQL_TYPES = {

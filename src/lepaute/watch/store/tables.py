@@ -12,7 +12,7 @@ import pyarrow
 
 from lepaute.errors import InputError
 
-#: Of what a store holds and how; see `STEPS`.
+#: Version of what a store holds and how; see `STEPS`.
 VERSION = 6
 #: Version that a step leads to -> table -> query, {source} being the table as it was.
 STEPS: Mapping[int, Mapping[str, str]] = {

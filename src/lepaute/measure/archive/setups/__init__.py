@@ -37,7 +37,7 @@ MAX_FILE_BYTES = 16 << 20
 #: A fact and the node that it is about; "" if it is about the whole experiment.
 Placed = tuple[str, Fact]
 
-#: Of one run, not of a setup; or covered by a fact of its own.
+#: Keys of one run, not of a setup; or covered by a fact of its own.
 _COVERED_KEYS = frozenset(
     "created run_id sessions phases failure lost_nodes partial partial_cause status design warnings nodes parameters "
     "scheduler license author script kind name".split()

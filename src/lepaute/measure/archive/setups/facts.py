@@ -272,7 +272,7 @@ def _setting(what: str, text: str) -> list[Fact]:
     return [Fact(SYSTEM, what, value)] if values else []
 
 
-#: Of a job, a session or a user, not of a setup.
+#: Variables of a job, a session or a user, not of a setup.
 _OWN_VARIABLE = re.compile(
     r"SLURM_(JOB_?ID|JOBID|STEP.*|TASK_PID|JOB_START_TIME|JOB_END_TIME|TOPOLOGY_ADDR|NODEID|SRUN_COMM_PORT|JOB_UID"
     r"|LAUNCH_NODE_IPADDR|SUBMIT_.*|NODELIST|JOB_NODELIST|NODE_ALIASES|PROCID|LOCALID|GTIDS)"

@@ -18,7 +18,7 @@ from lepaute.stats.multiple_tests import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
 ALPHA = 0.01
-#: Of the time of all kernels: below, nothing of a kernel is serious; below the second, nothing is worth a flag.
+#: Shares of the time of all kernels: below, nothing of a kernel is serious; below the second, nothing is worth a flag.
 SERIOUS_SHARE, MIN_SHARE = 0.01, 0.001
 #: Below 60 calls a mean is known to no better than some per cent; below 20 a kernel is a constant.
 FEW_CALLS, TOO_FEW_CALLS = 60, 20

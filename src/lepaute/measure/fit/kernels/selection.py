@@ -46,7 +46,7 @@ from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate.platform.kernel_model import NOISES
 
 BLUR = 0.005
-#: Of the stamps.
+#: Resolution of the stamps.
 TICK_S = 1e-9
 _SCALE = float(1.0 / np.sqrt(1.0 - 2.0 / np.pi))  # of |Z| whose standard deviation is 1
 _MEAN = float(np.sqrt(2.0 / np.pi)) * _SCALE

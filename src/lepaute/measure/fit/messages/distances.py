@@ -33,7 +33,7 @@ from lepaute.stats.student import NORMAL_975
 START = ("block", "attempt", "host", "peer")
 #: Of a message: what calls take of its time leaves so much to the transfer, at least, where effects are told apart.
 MAX_OVERHEAD = 0.9
-#: Of cores, the nearest first; of nodes.
+#: Distances of cores, the nearest first, and of nodes.
 INSIDE, BETWEEN = ("same-l3", "same-socket", "other-socket"), ("same-switch", "across")
 #: Messages up to this size are latency above all.
 SMALL_BYTES = 1024

@@ -35,7 +35,7 @@ ANNOUNCING = 0.2
 FEWEST = 4
 #: Libraries set their limits to powers of two: one so near is taken for it.
 POWER_OF_TWO = 0.1
-#: Of one protocol; the information criterion mostly asks for fewer.
+#: Most breakpoints of one protocol; the information criterion mostly asks for fewer.
 MAX_BREAKPOINTS = 5
 #: Distinct sizes of every series in a segment.
 MIN_SIZES = 5

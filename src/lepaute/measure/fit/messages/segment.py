@@ -34,7 +34,7 @@ RESOLUTION = 0.01
 MAX_POINTS = 4000
 #: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
 WIDEST = float(np.log(20.0))
-#: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
+#: Largest deviation of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
 LARGEST_SD = 1.0
 #: The bandwidth of a segment that cannot be distinguished from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12

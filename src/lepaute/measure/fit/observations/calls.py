@@ -14,7 +14,7 @@ from lepaute.measure.observation_columns import ABSENT, KERNELS, MAX_CORES, NEED
 
 #: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
-#: Of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
+#: Kernel of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
 FIRST_TOUCH = "first_touch"
 #: Kernels that a platform can hold; the time of any other is part of the glue around it.
 MODELLED = frozenset(
@@ -25,7 +25,7 @@ MODELLED = frozenset(
         *("dlaswp05N", "dlaswp05T", "dlaswp06N", "dlaswp06T", "dlaswp10N", "dlatcpy", "dlacpy"),
     }
 )
-#: Those whose m * n is a matrix that they update.
+#: Kernels whose m * n is a matrix that they update.
 PRODUCTS = frozenset({"dgemm", "dgemm_nn"})
 #: Kernels whose k is the rows of the trailing matrix (of dcopy the leading dimension): what an element of a row costs
 #: depends on how much of the matrix a cache holds.

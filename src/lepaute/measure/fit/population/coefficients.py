@@ -35,7 +35,7 @@ from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.observation_columns import KERNELS
 
 #: duration = alpha mnk + beta, with a standard deviation of gamma mnk (Cornebize's thesis, equation 4.2).
-#: Of a table: a cpu and a day each.
+#: Most rows and bytes of a table: a cpu and a day each.
 _MAX_ROWS, _MAX_TABLE_BYTES = 5_000_000, 1 << 30
 TERMS = ("mnk", "1", "sd:mnk")
 #: Columns of tables that mean a term.

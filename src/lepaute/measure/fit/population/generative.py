@@ -49,7 +49,7 @@ TOLERANCE = 1e-8
 NEGLIGIBLE = 1e-9
 #: Weight of the prior of a mean, in observations (Fraley & Raftery's default).
 MEAN_PRIOR = 0.01
-#: Of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
+#: Share of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
 WORTH_TELLING = 0.01
 
 

@@ -33,7 +33,7 @@ else:
 FEW = 100
 #: Two lines whose values differ by less are one for whoever asks for breakpoints.
 EQUIVALENT = 0.05
-#: Of two lines and their breakpoint.
+#: Parameters of two lines and their breakpoint.
 _PARAMETERS = 5
 
 

@@ -89,7 +89,7 @@ _CORRECTIONS = {
     "network/TCP-gamma": ("0", "0.0"),
 }
 _PREFIX: Final = "lepaute:"
-#: Of each property, the types that its value may have.
+#: For each property, the types that its value may have.
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("name", "description", "source", "sharing", "latency"), (str,)),
     **dict.fromkeys(("node_link_Bps", "loopback_Bps"), (float, int)),

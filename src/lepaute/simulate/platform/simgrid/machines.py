@@ -17,7 +17,7 @@ LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
 _MAX_ELEMENTS = 1_000_000
 _LONGEST_NAME = 200
-#: Of other encodings expat asks Python for a table, which for many of them it cannot have.
+#: Encodings that are read: of others expat asks Python for a table, which for many of them it cannot have.
 _ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
 #: SimGrid reads a file whose declaration is not at its very beginning; expat does not.
 _LATE_DECLARATION = re.compile(rb"(?P<before>(?:\xef\xbb\xbf)?\s+)(?P<declaration><\?xml\s[^>]{0,200}\?>)")
