@@ -193,7 +193,7 @@ def _quantiles(count: int) -> list[float]:
 
 @lru_cache(maxsize=64)
 def _machines(slow: SlowNodes) -> list[SlowNodes]:
-    """That stand for the errors of the figures: each at all quantiles, in orders that have nothing in common."""
+    """Machines for the errors of the figures: each at all quantiles, in orders that have nothing in common."""
     z, orders = _quantiles(MACHINES), ((1, 0), (7, 18), (11, 3))
     return [slow.on_machine([z[(step * at + first) % MACHINES] for step, first in orders]) for at in range(MACHINES)]
 

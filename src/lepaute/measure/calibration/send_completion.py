@@ -172,7 +172,7 @@ def _hung(rows: list[Row]) -> int:
 
 
 def _answers(workspace: Workspace, site: Site) -> tuple[list[Row], bool, int]:
-    """Those of rank 0 without a backlog until now, whether silence has been tested, and how many rounds were begun."""
+    """Rank 0's answers without a backlog until now, whether silence has been tested, and how many rounds were begun."""
     rows: list[Row] = []
     done, begun = False, 0
     peers = [about.name for about in site.measured[1:]]

@@ -155,7 +155,7 @@ class Found:
 
 
 def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOUGH_S) -> Found:
-    """Of an archive that `measure_clocks` or `simulate_clocks` wrote.
+    """Comparison of the clocks of an archive that `measure_clocks` or `simulate_clocks` wrote.
 
     margin  : a method that is shown to be worse by at most this share counts as good as the best
     enough_s: so does one whose error is shown to be at most this

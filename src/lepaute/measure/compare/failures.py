@@ -97,7 +97,7 @@ def failures_text(failures: Sequence[Failure]) -> str:
 def failures_of(
     campaigns: Sequence[Archive], names: Sequence[Mapping[str, str]], chosen: tuple[str, str], calls: pandas.DataFrame
 ) -> tuple[Failure, ...]:
-    """Of both sides of a comparison; names: of the libraries of each campaign in it; calls: those that count."""
+    """Failures of both sides; names: of each campaign's libraries in the comparison; calls: those that count."""
     labels = [{label: name for label, name in failure.items() if name in chosen} for failure in names]
     known = [
         failure for one, kept in zip(campaigns, labels, strict=True) if kept for failure in campaign_failures(one, kept)

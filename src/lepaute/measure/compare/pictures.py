@@ -135,7 +135,7 @@ def repetitions(
 
 
 def normality(found: Sequence[SampleMeans], label: str) -> list[Picture]:
-    """Of the row of a library whose means of the fewest calls are the least normal: distribution and quantiles."""
+    """Pictures of a library's row with the least normal means of the fewest calls: distribution and quantiles."""
     of_it = [one for one in found if one.library == label]
     if not of_it:
         return []

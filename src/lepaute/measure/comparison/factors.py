@@ -47,7 +47,7 @@ class Factor:
 
 
 def parse_factors(texts: Sequence[str]) -> tuple[Factor, ...]:
-    """Of NAME=a,b each. Raises InputError for an unknown name, a level that it does not have, fewer than two, and for
+    """Factors NAME=a,b. Raises InputError for an unknown name, a level that it does not have, fewer than two, and for
     more combinations than MAX_CELLS."""
     factors = [_parse_factor(text) for text in texts]
     names = [factor.name for factor in factors]

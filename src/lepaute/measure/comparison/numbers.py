@@ -263,7 +263,7 @@ def mpiruns_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
 
 
 def _calls_needed(rows: pandas.DataFrame, precision: float, between: float, mpirun_s: float, call_s: float) -> float:
-    """Of the library that needs most; a case that no library could be tried with needs the least.
+    """Calls for the library that needs most; a case that no library could be tried with needs the least.
 
     mpirun_s: the share of the case in what an mpirun takes beside its calls; between: see `_between`
     """

@@ -241,7 +241,7 @@ class ProposedEvent:
 def factor_changes(
     rows: Mapping[tuple[str, int], Sequence[tuple[Machine, float, float, float]]],
 ) -> tuple[FactorChange, ...]:
-    """Of the machine, size, low and high of each factor and direction, the one on most machines first."""
+    """Change of each factor and direction by machine, size, low and high, the one on most machines first."""
     changes = []
     for (factor, _), sizes in rows.items():
         size = median(row[1] for row in sizes)

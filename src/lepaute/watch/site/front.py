@@ -79,7 +79,7 @@ def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
 
 
 def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
-    """Of the first kind of speed that became worse, the factor that lost most."""
+    """Factor that lost most, of the first kind of speed that became worse."""
     for unit in _SPEEDS:
         own = [change for change in changes if change.factor.endswith(unit) and _longer(change.factor, change.size) > 0]
         own = [each for each in own if unit != "_s" or not each.factor.endswith("_per_s")]

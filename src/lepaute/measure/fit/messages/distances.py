@@ -91,7 +91,7 @@ def _between(effects: Floats, noise: Floats) -> float:
 def _effects_on_calls(
     table: "pandas.DataFrame", segments: tuple[FittedSegment, ...], count: int
 ) -> tuple[Floats, Floats]:
-    """Of each start, about their mean, and the variance of its error; 0 if calls were not timed in each start."""
+    """Effect of each start about their mean, and variance of its error; 0 if calls were not timed in each start."""
     size_bytes = table["size_bytes"].to_numpy(dtype=np.float64)
     segment, operation = segment_numbers(segments, size_bytes), table["operation"].to_numpy()
     starts, ratios = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]

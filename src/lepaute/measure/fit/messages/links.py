@@ -249,7 +249,7 @@ def fitted_links(
 
 
 def _told(effects: Sequence[distances.DistanceEffect]) -> list[str]:
-    """Of differences that the platform does not have."""
+    """Sentences on differences that the platform does not have."""
     return [f"{effect.sentence()} The platform has one model of both." for effect in effects if effect.matters]
 
 

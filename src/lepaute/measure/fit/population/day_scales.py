@@ -205,7 +205,7 @@ def _population(seen: _Seen, label: Integers, error: Floats, *, own: bool = Fals
 
 
 def _bic(seen: _Seen, label: Integers, centre: Floats, covariance: Floats, error: Floats, parameters: int) -> float:
-    """Of the half logarithms of the counted CPUs; `parameters` beyond one centre."""
+    """BIC of the half logarithms of the counted CPUs; `parameters` beyond one centre."""
     total = (covariance[label] + error)[seen.counted]
     apart = (seen.half_log - centre[label])[seen.counted]
     _, log_determinant = np.linalg.slogdet(total)
@@ -239,7 +239,7 @@ def log_covariance(correlation: Floats, half: Floats) -> Floats:
 
 
 def _correlation(data: Coefficients, seen: _Seen, units: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
-    """Of the own parts of days of a cpu: residuals of each divided by its standard deviation, and pooled."""
+    """Correlation of a cpu's own parts of days: residuals of each divided by its standard deviation, and pooled."""
     rows = (units & seen.counted)[data.unit]
     scaled = seen.residuals[rows] / np.sqrt(seen.variance)[data.unit[rows]]
     product = scaled.T @ scaled

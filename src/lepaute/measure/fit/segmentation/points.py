@@ -111,7 +111,7 @@ def points_of(x: Any, y: Any, objective: Objective) -> Points:
 
 
 def thinned(edges: Floats, most: int) -> Floats:
-    """Of more than `most` edges that many at equal shares of them, the last included."""
+    """`most` of more edges, at equal shares of them, the last included."""
     if len(edges) <= most:
         return edges
     result: Floats = edges[np.linspace(0, len(edges) - 1, most + 1).round().astype(np.int64)[1:]]

@@ -108,7 +108,7 @@ class SegmentedLine:
         return text_table(("breakpoints", "objective", "gain", "at", ""), self.candidate_rows(), left=(3, 4))
 
     def candidate_rows(self, *, in_bytes: bool = False) -> list[tuple[str, ...]]:
-        """Of each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
+        """For each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
         the number that was chosen."""
         rows: list[tuple[str, ...]] = []
         size = size_text if in_bytes else "{:.7g}".format

@@ -124,7 +124,7 @@ def segment(
 
 
 def _note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[str, ...]:
-    """That points were measured in the order of their sizes, by a machine whose speed lasted from one to the next.
+    """Note that points were measured in the order of their sizes, by a machine whose speed lasted from one to the next.
 
     The criterion takes points for independent: of 200 with a correlation of 0.8 it finds 2.3 breakpoints where there is
     one, and one where the sizes were shuffled. Independent points get the note in one series of 2,000.

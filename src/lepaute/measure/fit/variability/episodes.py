@@ -61,7 +61,7 @@ Look = tuple[Floats, Booleans]
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Of a calibration in which the machine was slow for a while.
+    """Episodes of a calibration in which the machine was slow for a while.
 
     rows : of the table, those measured in an episode;  slow_s, seen_s : seconds of launches, in episodes and in all
     sentinels, all_sentinels : how many were slow, and how many there are

@@ -58,7 +58,7 @@ class Watch:
         return 2e-9 * float(np.prod(self.size)) / duration_s
 
     def quiet(self) -> "Watch":
-        """Those that nothing disturbed, where that is at least half of them; all otherwise."""
+        """Sentinels that nothing disturbed, if that is at least half of them; all otherwise."""
         keep = ~self.disturbed
         return subset(self, keep) if 2 * np.count_nonzero(keep) >= len(self) else self
 

@@ -50,7 +50,7 @@ class Stretches:
 
 
 def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDArray[Any]]:
-    """Of each rank that has any: seconds from the end of the first call to the beginning of the second where that is
+    """For each rank that has any: seconds from the end of the first call to the beginning of the second where that is
     the rank's next call, less those of calls that only look for messages. Raises InputError if there are none."""
     called = sorted({trace.names[code] for code in numpy.unique(trace.name[trace.kind == MPI])} - {ARRIVAL})
     for name in between:

@@ -236,7 +236,7 @@ class RecordedPart:
         placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
     def _place_requests(self, placed: NDArray[Any]) -> dict[int, int]:
-        """Of what begins and ends requests, rank by rank; those of collective operations by their rows."""
+        """Places of requests from their begin and end, rank by rank; those of collective operations by their rows."""
         trace = self.trace
         of_meetings: dict[int, int] = {}
         wanted = (Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.ARRIVES, Does.BEGINS_MEETING)
