@@ -186,9 +186,10 @@ class Command(_Help, TyperCommand):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer's, which takes the last value of an option that is given twice; raises InputError for one."""
+        """As Typer's, which takes the last value of an option that is given twice; InputError for one, but a flag."""
         _, _, order = self.make_parser(ctx).parse_args([*args])
-        twice = [item for at, item in enumerate(order) if item in order[:at] and not item.multiple]
+        again = [item for at, item in enumerate(order) if item in order[:at]]
+        twice = [item for item in again if not (item.multiple or getattr(item, "is_flag", False))]
         if twice and not ctx.resilient_parsing:
             raise InputError(f"{long_name(twice[0])} is given twice; give it once")
         return super().parse_args(ctx, args)
