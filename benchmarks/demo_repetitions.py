@@ -21,7 +21,7 @@ import pandas
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.picture import MEASURED, PREDICTED, RULE, SOFT, bare, new_figure
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,7 +82,7 @@ def append(folder: Path) -> None:
     tables = [rows_of(path.parent) for path in folder.glob("*/verification.json")]
     new = [table for table in tables if table["demo"][0] not in set(known["demo"])]
     table = pandas.concat([*([known] if len(known) else []), *sorted(new, key=lambda each: str(each["demo"][0]))])
-    write_whole(TABLE, table.to_csv(index=False, lineterminator="\n", float_format="%.5g").encode())
+    write_atomic(TABLE, table.to_csv(index=False, lineterminator="\n", float_format="%.5g").encode())
 
 
 def rows_of(folder: Path) -> pandas.DataFrame:

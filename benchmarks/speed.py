@@ -46,7 +46,7 @@ from engine import cases  # noqa: E402
 from engine.before import built  # noqa: E402
 from engine.command import NOW, Cost, Program, in_turn, predict  # noqa: E402
 from engine.scaling import Point, exponent, flatness, picture  # noqa: E402
-from support.report import EVIDENCE, Goal, markdown, replace_section, save_figure, status, write_whole  # noqa: E402
+from support.report import EVIDENCE, Goal, markdown, replace_section, save_figure, status, write_atomic  # noqa: E402
 
 BEFORE = "6ac2120"
 MIN_LIMIT_S, MAX_FACTOR, MAX_BEFORE_S = 60.0, 4.0, 600.0
@@ -159,7 +159,7 @@ def write(benchmark: Benchmark, part: str, problem: str) -> None:
         measured = [pair in again for pair in zip(old["case"], old["program"], strict=True)]
         kept = (old["part"] != part) | ((part == "table") & ~pandas.Series(measured, dtype=bool))
         rows = pandas.concat([old[kept], rows])
-    write_whole(benchmark.table_path, rows.to_csv(index=False).encode())
+    write_atomic(benchmark.table_path, rows.to_csv(index=False).encode())
     section = benchmark.sections[part]
     if part == "table":
         command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:])}".rstrip()

@@ -8,7 +8,7 @@ REFERENCE is the folder of the reference data; its daily calibrations dahu/kerne
 import sys
 from pathlib import Path
 
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.measure.fit.population.coefficients import read_coefficients
 from lepaute.measure.fit.population.generative import generative
 from lepaute.simulate.platform.population import FOLDER, population_text
@@ -36,7 +36,7 @@ def main() -> int:
             "group_of_node is in the order of nodes 1 to 32, scale_of_cpu in that of their CPUs 0 and 1."
         )
         FOLDER.mkdir(exist_ok=True)
-        write_whole(FOLDER / f"{name}.yaml", population_text(population, header))
+        write_atomic(FOLDER / f"{name}.yaml", population_text(population, header))
         print(f"{FOLDER / name}.yaml: {len(fitted.groups)} groups")
     return 0
 

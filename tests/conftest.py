@@ -145,10 +145,10 @@ def built() -> "Probes":
 def real_hpl() -> "HplProgram":
     """The driver around the real HPL; without network and cache it cannot be built."""
     from lepaute.errors import EnvironmentProblem
-    from lepaute.measure.verify.real_run import built_program
+    from lepaute.measure.verify.real_run import build_program
 
     try:
-        return built_program()
+        return build_program()
     except EnvironmentProblem as problem:
         pytest.skip(f"the real HPL cannot be built here: {problem}")
 

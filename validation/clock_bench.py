@@ -30,7 +30,7 @@ import numpy as np
 import pandas
 from matplotlib.figure import Figure
 from support.real_runs import LEPAUTE
-from support.report import Goal, close, options_of, run_main, stored, write_whole
+from support.report import Goal, close, options_of, run_main, stored, write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 CLOCKS = ("clock_sync", "clock_exchange", "clock_model", "clock_offset", "clock_source")
@@ -82,7 +82,7 @@ def run(setting: Setting) -> pandas.DataFrame:
         for path in (ROOT / "probes").glob("*.[ch]"):
             (folder / path.name).write_bytes(path.read_bytes())
         sources = " ".join(f"{source}.c" for source in SOURCES)
-        write_whole(folder / "Makefile", MAKEFILE.format(sources=sources).encode())
+        write_atomic(folder / "Makefile", MAKEFILE.format(sources=sources).encode())
         emulate = [*LEPAUTE, "emulate", "-p", "dahu-2020-01", "-np", str(setting.ranks)]
         how = ["--computing", "none", "--source", name, "--make", "make", "--"]
         program = ["probe-clocks", "--out", f"{name}/errors.csv", "--made", "1", "--jitter-ns", "1000"]

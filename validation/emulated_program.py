@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy
 import pandas
 from support.real_runs import LEPAUTE
-from support.report import ROOT, Goal, Options, at_most, run_study, say, write_whole
+from support.report import ROOT, Goal, Options, at_most, run_study, say, write_atomic
 
 from lepaute import Platform, load_platform
 from lepaute.errors import LepauteError
@@ -93,7 +93,7 @@ def compared(options: Options) -> pandas.DataFrame:
     frame["emulated_s"] = [numpy.mean(times) for times in emulations]
     frame["emulated_sd_s"] = [numpy.std(times, ddof=1) for times in emulations]
     frame["seeds"] = [len(times) for times in emulations]
-    write_whole(WORK / "emulated.csv", frame.to_csv(index=False).encode())
+    write_atomic(WORK / "emulated.csv", frame.to_csv(index=False).encode())
     runs = measured(cases, program, platform, 2 if options.quick else ROUNDS)
     options.write(f"{STUDY}_runs", runs)
     for name, chosen in (("real", undisturbed(runs)), ("real_all", runs)):

@@ -31,7 +31,7 @@ from shutil import which
 
 import numpy as np
 import pandas
-from support.report import finish, options_of, run_main, say, write_whole
+from support.report import finish, options_of, run_main, say, write_atomic
 
 from lepaute.kit.builds import built_once, digests
 
@@ -77,7 +77,7 @@ def main() -> int:
             say(f"message_progress.py: {missing[0]} is missing; scripts/install_debian.sh test installs it")
             return 2
         frame = measured(options.quick)
-        write_whole(messages, gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
+        write_atomic(messages, gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
     table = analysed(frame)
     return finish(options, STUDY, flat(table), [], text(frame))
 

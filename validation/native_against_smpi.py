@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy
 import pandas
-from support.report import Goal, at_most, finish, markdown, options_of, replace_section, run_main, say, write_whole
+from support.report import Goal, at_most, finish, markdown, options_of, replace_section, run_main, say, write_atomic
 
 from lepaute import Hpl, Platform, load_platform
 from lepaute.measure.hpl_source import SHA256, unpack_source
@@ -269,7 +269,7 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
             row[f"{prefix}difference_percent"] = 100.0 * (row[f"{engine}_s"] / row["smpi_s"] - 1.0)
         rows[key] = named(case) | {name: row[name] for name in COLUMNS}
         ordered = sorted(rows.values(), key=order)
-        write_whole(table, pandas.DataFrame(ordered).to_csv(index=False).encode())
+        write_atomic(table, pandas.DataFrame(ordered).to_csv(index=False).encode())
         say(
             f"[{at + 1}/{len(cases)}] {case.group} {case.name}: SMPI {row['smpi_s']:.6f} s, native "
             f"{row['native_s']:.6f} s, {row['difference_percent']:+.2f} % (exact sharing "

@@ -20,7 +20,7 @@ from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.schedulers import Request
 from lepaute.measure.verify.node_site import LentNodes, NodeSite, lent_nodes
-from lepaute.measure.verify.real_run import built_program, user_program
+from lepaute.measure.verify.real_run import build_program, user_program
 from lepaute.simulate import Hpl
 from lepaute.simulate.platform import dump_platform, load_platform
 
@@ -103,7 +103,7 @@ class LosingNode(NodeSite):
     """A site whose second node dies after the look at whether all are there, and before the ranks are started."""
 
     def __init__(self, farm: SshdFarm, lent: LentNodes) -> None:
-        super().__init__(lent, built_program(), 1)
+        super().__init__(lent, build_program(), 1)
         self._farm = farm
 
     def _used(self, hpl: Hpl) -> Nodes:
@@ -118,7 +118,7 @@ def test_a_users_own_xhpl_is_read_on_nodes_and_a_node_that_dies_before_its_ranks
         request = Request(nodes="node[1-2]", ssh_config=farm.ssh_config)
         with lent_nodes("ssh", request, None, lambda _text: None) as lent:
             hpl = Hpl(n=96, nb=32, p=1, q=2)
-            own = NodeSite(lent, user_program(built_program().path), 1).run(hpl, HANG_S)
+            own = NodeSite(lent, user_program(build_program().path), 1).run(hpl, HANG_S)
             assert own.time_s > 0
             assert own.ranks == ()
             with pytest.raises(NodeLost, match=r"^node2 was lost in a real run: "):

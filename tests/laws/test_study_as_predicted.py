@@ -19,7 +19,7 @@ from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 from lepaute.simulate.prediction.sweep import Sweep, effects, scaling, speed
 from lepaute.simulate.prediction.wording import span_of
-from lepaute.study.components import application_of
+from lepaute.study.components import build_application
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import by_point, trials_of
 from lepaute.study.schema import Study
@@ -110,7 +110,7 @@ class Asked:
     def in_python(self, changed: dict[str, Any], runs: int | None = None) -> Prediction:
         application, settings = self.of(changed)
         further: dict[str, Any] = {"settings": settings or None, "seed": SEED, "fidelity": self.fidelity}
-        return predict(application_of(application, None), "p.yaml", runs=runs or self.runs, **further)
+        return predict(build_application(application, None), "p.yaml", runs=runs or self.runs, **further)
 
     def answer(self, question: str, **more: Any) -> Any:
         responses = ["time_s", "rate_gflops"] if self.application is HPL and question == "whatif" else ["time_s"]

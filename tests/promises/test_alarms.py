@@ -9,7 +9,7 @@ from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, 
 from lepaute.errors import InputError
 from lepaute.stats.change_evidence import FEWEST, HEAVY_SCALE, SHIFTS, factors, moderated
 from lepaute.stats.multiple_tests import LEVEL, OnlineFdr
-from lepaute.watch.alarms.sizes import size_of_change
+from lepaute.watch.alarms.sizes import largest_level_change
 
 STREAMS = 2000
 #: A watch of one stream: half of the level is that of its first hypothesis.
@@ -186,7 +186,7 @@ def test_the_interval_of_a_size_holds_the_true_change(rho: float, before: int, a
     rng = np.random.default_rng(16)
     values = 100 + 0.5 * autoregressive(rng.normal(size=(400, before + after)), rho)
     values[:, before:] *= 1 - size
-    changes = [size_of_change(stream, -1) for stream in values]
+    changes = [largest_level_change(stream, -1) for stream in values]
     missed = sum(not change.low <= -size <= change.high for change in changes)
     assert missed <= most(0.05, 400)
     assert np.median([change.high - change.low for change in changes]) < 1.2 * size

@@ -22,7 +22,7 @@ from lepaute.measure.comparison.numbers import (
     mpiruns_needed,
     numbers_of_trial,
 )
-from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
+from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_sd_factor, values_needed
 
 PRECISION = 0.02
 
@@ -65,7 +65,7 @@ def test_so_many_calls_give_a_median_within_the_half_width(correlation: float) -
     rng = np.random.default_rng(5)
     trials, within = 1500, 0
     for _ in range(trials):
-        deviation = median_deviation(_series(rng, correlation, 24).tolist())
+        deviation = median_sd_factor(_series(rng, correlation, 24).tolist())
         count = int(np.clip(calls_for_median(deviation, 0.2), 20, 2000))
         within += abs(float(np.median(_series(rng, correlation, count)))) <= 0.2
     assert within / trials >= 0.85

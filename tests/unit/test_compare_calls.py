@@ -25,7 +25,7 @@ from lepaute.measure.compare.page import page
 from lepaute.measure.compare.single_calls import SingleCalls, bins_of, of_row, rank_correlations
 from lepaute.measure.compare.verdicts import verdicts
 from lepaute.measure.comparison.campaign import check_same_request
-from lepaute.measure.comparison.factors import Factor, combinations, control_of, factors_named, variables_of
+from lepaute.measure.comparison.factors import Factor, combinations, control_of, parse_factors, variables_of
 from lepaute.measure.comparison.measuring import request_of
 from lepaute.measure.comparison.places import network_of
 from lepaute.measure.schedulers import Request
@@ -292,7 +292,7 @@ def test_a_hostfile_gives_the_nodes_and_the_numbers_of_ranks_come_in_order(tmp_p
 
 
 def test_factors_are_crossed() -> None:
-    factors = factors_named(["cache=warm,cold", "mca.btl=tcp,unset", "frequency=performance,powersave"])
+    factors = parse_factors(["cache=warm,cold", "mca.btl=tcp,unset", "frequency=performance,powersave"])
     assert factors[0] == Factor("cache", ("warm", "cold"))
     every = combinations(factors)
     assert len(every) == len({tuple(each.values()) for each in every}) == 8
@@ -307,14 +307,14 @@ def test_factors_are_crossed() -> None:
 )
 def test_what_is_no_factor_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--factor"):
-        factors_named([text])
+        parse_factors([text])
 
 
 def test_too_many_combinations_and_a_factor_twice_are_refused() -> None:
     with pytest.raises(InputError, match="243 combinations"):
-        factors_named([f"V{number}=1,2,3" for number in range(5)])
+        parse_factors([f"V{number}=1,2,3" for number in range(5)])
     with pytest.raises(InputError, match="given twice"):
-        factors_named(["cache=warm,cold", "cache=cold,warm"])
+        parse_factors(["cache=warm,cold", "cache=cold,warm"])
 
 
 def test_every_number_of_ranks_has_its_verdicts_and_the_order_of_the_libraries_may_change(tmp_path, output_of):

@@ -38,7 +38,7 @@ from lepaute.simulate.smpi.request import (
 )
 from lepaute.simulate.smpi.settings import private_of
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
-from lepaute.study.components import application_of
+from lepaute.study.components import build_application
 
 #: Tells its number and goes on for some seconds without a sign of progress.
 SILENT = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(float(sys.argv[1]))"
@@ -376,4 +376,4 @@ def test_the_request_has_the_messages_that_the_run_draws() -> None:
 )
 def test_values_of_a_study_are_refused_by_the_name_of_their_field(values: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError, match=re.escape(problem)):
-        application_of({"program": "cg", **values})
+        build_application({"program": "cg", **values})

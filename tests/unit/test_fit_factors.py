@@ -18,7 +18,7 @@ from lepaute.measure.experiment.job import WRITTEN, _check_names
 from lepaute.measure.fit import models
 from lepaute.measure.fit.experiments import Findings, findings
 from lepaute.measure.fit.observations.factors import FactorTest, LevelEffect, factor_tests, sentence
-from lepaute.measure.observation_columns import BY_NAME, factors_of
+from lepaute.measure.observation_columns import COLUMNS_BY_NAME, factors_of
 
 CONTENTS = ("random", "constant", "masked:40")
 
@@ -133,7 +133,7 @@ def test_a_column_is_a_factor_where_it_is_declared_so_and_nowhere_else() -> None
 
 NEUTRAL = "size_of_cache"
 #: Names of columns of the tables that fits, designs and archives work with.
-INTERNAL = sorted({*BY_NAME, "archive", "cell", "count", "factor", "label", "level", "run", "unit", "value", "_value"})
+INTERNAL = sorted({*COLUMNS_BY_NAME, *"archive cell count factor label level run unit value _value".split()})
 
 
 def of_five_fold(path: Path, name: str, *, with_design: bool) -> Findings:

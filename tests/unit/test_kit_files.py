@@ -15,7 +15,7 @@ from support_limits import HANG_S, ran
 from support_rights import obeying_permissions
 
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, remove_abandoned, scratch_file, scratch_folder, whole_file, write_whole
+from lepaute.kit.files import check_output, remove_abandoned, scratch_file, scratch_folder, whole_file, write_atomic
 from lepaute.kit.outputs import check_outputs
 from lepaute.measure.archive import ArchiveWriter
 from lepaute.simulate.platform import load_platform
@@ -33,7 +33,7 @@ def test_a_file_appears_whole_and_nothing_else_does(tmp_path: Path) -> None:
         assert not target.exists()
         assert temporary.parent == tmp_path
     assert target.read_text() == "half"
-    write_whole(target, "new Δ")
+    write_atomic(target, "new Δ")
     assert target.read_bytes() == "new Δ".encode()
     assert list(tmp_path.iterdir()) == [target]
 
@@ -58,12 +58,12 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
 def test_permissions_are_those_that_open_gives(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        write_whole(tmp_path / "new", "x")
+        write_atomic(tmp_path / "new", "x")
         (tmp_path / "opened").write_text("x")
         kept = tmp_path / "kept"
         kept.write_text("x")
         kept.chmod(0o640)
-        write_whole(kept, "y")
+        write_atomic(kept, "y")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == stat.S_IMODE((tmp_path / "opened").stat().st_mode)
@@ -75,7 +75,7 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
     link, target = tmp_path / "link", tmp_path / "data" / "target"
     link.symlink_to("data/target")
     for text in ("one", "two"):  # first it dangles
-        write_whole(link, text)
+        write_atomic(link, text)
         assert link.is_symlink()
         assert target.read_text() == text
     assert list(target.parent.iterdir()) == [target]
@@ -89,7 +89,7 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
         received: list[bytes] = []
         reader = threading.Thread(target=lambda into=received: into.append(pipe.read_bytes()))
         reader.start()
-        write_whole(path, b"x" * 200_000)
+        write_atomic(path, b"x" * 200_000)
         reader.join()
         assert received == [b"x" * 200_000]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -98,8 +98,8 @@ def test_a_pipe_is_written_through(tmp_path: Path) -> None:
 def test_standard_output_is_written_where_it_stands(tmp_path: Path) -> None:
     """Redirected to a file, it is not replaced, and what is printed before and after stands around it."""
     code = """
-from lepaute.kit.files import write_whole
-print("before"); write_whole("/dev/stdout", "middle\\n"); write_whole("/dev/fd/1", "more\\n"); print("after")
+from lepaute.kit.files import write_atomic
+print("before"); write_atomic("/dev/stdout", "middle\\n"); write_atomic("/dev/fd/1", "more\\n"); print("after")
 """
     assert run_python(code).stdout.split() == ["before", "middle", "more", "after"]
     with (tmp_path / "out").open("w") as out:
@@ -113,17 +113,17 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(tmp_path: Path) -> None
     code = """
 import resource, sys
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    write_whole(sys.argv[1], b"x" * 100_000)
+    write_atomic(sys.argv[1], b"x" * 100_000)
 except InputError as problem:
     print(problem)
 """
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
     assert "cannot be written (File too large)" in run_python(code, str(target)).stdout
     with pytest.raises(InputError, match="No space left"):
-        write_whole("/dev/full", "x")
+        write_atomic("/dev/full", "x")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -221,7 +221,7 @@ def test_the_next_command_removes_what_a_killed_one_left(tmp_path: Path) -> None
     half = tmp_path / ".lepaute-half.tmp"
     half.write_text("half")
     os.utime(half, (0, 0))
-    write_whole(tmp_path / "whole", "whole")
+    write_atomic(tmp_path / "whole", "whole")
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 

@@ -11,7 +11,7 @@ from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.fit import platform_and_models
 from lepaute.measure.verify.campaign import Plan
-from lepaute.measure.verify.real_run import built_program, check_machine
+from lepaute.measure.verify.real_run import build_program, check_machine
 from lepaute.measure.verify.seal import JOURNAL_FILE
 from lepaute.measure.verify.verification import Verification, chosen_runs, verify
 from lepaute.simulate.platform import dump_platform
@@ -51,7 +51,7 @@ def campaign(cases: Sequence[lp.Hpl], platform: lp.Platform, runs: int, repeats:
     for case in cases:
         check_machine(case)
     folder.mkdir(parents=True, exist_ok=True)
-    program, plan = built_program(print), Plan(repeats=repeats, order_seed=1)
+    program, plan = build_program(print), Plan(repeats=repeats, order_seed=1)
     begun = chosen_runs(
         *(cases, program, plan, lambda case: lp.predict(case, platform, runs=runs, seed=1)),
         *(folder, program, tell),

@@ -7,7 +7,7 @@ import pandas
 
 import lepaute
 from lepaute import Hpl, Platform
-from support.report import say, write_whole
+from support.report import say, write_atomic
 
 COLUMNS = ("configuration", "seed", "repeat", "time_s", "sampling_sd", "extrapolated", "version", "platform_sha256")
 KEYS = ["configuration", "seed", "repeat"]
@@ -38,7 +38,7 @@ def replicates(
             ]  # fmt: skip
             table = pandas.concat([table, pandas.DataFrame(rows, columns=list(COLUMNS))], ignore_index=True)
             table = table.drop_duplicates(KEYS)
-            write_whole(path, table.sort_values(KEYS).to_csv(index=False).encode())
+            write_atomic(path, table.sort_values(KEYS).to_csv(index=False).encode())
             say(f"[{number}/{len(configurations)}] {name}, repeat {repeat}")
     wanted = table["configuration"].isin(configurations) & table["seed"].isin(seeds) & table["repeat"].isin(repeats)
     return table[wanted].sort_values(KEYS, ignore_index=True)

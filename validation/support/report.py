@@ -70,10 +70,10 @@ def status(goals: Sequence[Goal]) -> int:
     return 0 if all(goal.met for goal in goals) else 1
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Writes a file whole, and the folder that it is in where there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(path, data)
+    files.write_atomic(path, data)
 
 
 def replace_section(page: Path, name: str, text: str) -> None:
@@ -89,7 +89,7 @@ def replace_section(page: Path, name: str, text: str) -> None:
         new = pattern.sub(lambda _: section, old, count=1)
     else:
         new = f"{old.rstrip()}\n\n{section}\n" if old.strip() else f"{section}\n"
-    write_whole(page, new.encode())
+    write_atomic(page, new.encode())
 
 
 def save_figure(figure: "Figure", path: Path, finding: str, source: str) -> None:
@@ -100,7 +100,7 @@ def save_figure(figure: "Figure", path: Path, finding: str, source: str) -> None
     entitle(figure, finding, measured_origin(source))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None, "Title": finding.replace("\n", " ")})
-    write_whole(path, buffer.getvalue())
+    write_atomic(path, buffer.getvalue())
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,7 +174,7 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
     """A table as CSV, the header first."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    write_whole(path, text.getvalue().encode())
+    write_atomic(path, text.getvalue().encode())
 
 
 def cases(text: str) -> str:
@@ -297,7 +297,7 @@ class Options:
 
     def write(self, name: str, frame: "pandas.DataFrame", digits: str | None = None) -> None:
         """Writes a table, whole; digits : such as %.4g."""
-        write_whole(self.table(name), frame.to_csv(index=False, float_format=digits).encode())
+        write_atomic(self.table(name), frame.to_csv(index=False, float_format=digits).encode())
 
 
 def options_of(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, refuse_others
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, reject_other_options
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import json_text, note, notes_printed, progress_bar, say, tell
 from lepaute.errors import InputError
@@ -116,12 +116,13 @@ def command(
     check_page_name(answer.report)
     outputs = {"--report": answer.report, "--plot": files_of(answer.plot)}
     if what is not None and what.endswith(".zip"):
-        refuse_others(context, {"what", *_ANSWERING}, "an archive is measured already")
+        reject_other_options(context, {"what", *_ANSWERING}, "an archive is measured already")
         check_outputs(outputs, inputs=[what], force=answer.force)
         archive = Archive.open(what)
     else:
         if options.simulate is not None:
-            refuse_others(context, _SIMULATING | _ANSWERING, "--simulate says how many ranks and measures nothing")
+            used = _SIMULATING | _ANSWERING
+            reject_other_options(context, used, "--simulate says how many ranks and measures nothing")
         elif options.platform is not None:
             raise InputError("--platform is of a simulation; give --simulate, too")
         if options.mpiruns is not None:

@@ -10,17 +10,17 @@ import typer
 
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.entry import LIBRARY_FAILED
-from lepaute.cli.options import arguments_of, is_given, refuse_options, refuse_others
+from lepaute.cli.options import arguments_of, is_given, refuse_options, reject_other_options
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.text import counted, seconds
 from lepaute.measure.archive import Archive
 from lepaute.measure.comparison.cases import operations_of, unused_arguments
-from lepaute.measure.comparison.factors import factors_named
+from lepaute.measure.comparison.factors import parse_factors
 from lepaute.measure.schedulers import Request
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def command(
     if compared := _compared_files(context, libraries, options):
         _show(compared, options)
         return
-    measured = _measured(context, libraries, measuring, options, output, where)
+    measured = _measure(context, libraries, measuring, options, output, where)
     if options.baseline and not options.measure_only:
         _show([_against_baseline(measured, options)], options, _measured_facts(measured))
     elif options.measure_only or len(libraries) == 1:
@@ -88,14 +88,14 @@ def _guidelines(
         raise InputError("--guidelines is of one library, or one archive, and of one number of ranks (--np)")
     used = set() if (is_archive := libraries[0].endswith(".zip")) else _MEASURING - {"sessions", "every_s", "factors"}
     used = {*used, "libraries", "guidelines", "details", "as_json", "force", "left"}
-    refuse_others(context, used, "--guidelines compares no two libraries")
+    reject_other_options(context, used, "--guidelines compares no two libraries")
     if is_archive:
         campaign = Archive.open(libraries[0])
     else:
         ops = measuring.ops if is_given(context, "ops") else OPERATIONS
         sizes = measuring.sizes if is_given(context, "sizes") else sizes_for(measuring.ranks[0])
         measuring = replace(measuring, ops=ops, sizes=sizes)
-        (campaign,) = _measured(context, libraries, measuring, options, output, where)
+        (campaign,) = _measure(context, libraries, measuring, options, output, where)
     about = facts(campaign)
     options.check_labels(about.labels)
     labels = [options.left] if options.left else about.labels
@@ -112,7 +112,7 @@ def _refuse_unused(
     """Raises InputError for options that such a measurement makes nothing of."""
     if options.measure_only or (len(libraries) == 1 and not (options.baseline or options.guidelines)):
         why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
-        refuse_others(context, _MEASURING | {"primary", "measure_only"}, why)
+        reject_other_options(context, _MEASURING | {"primary", "measure_only"}, why)
     if measuring.sessions == 1:
         refuse_options(context, ("every_s",), "there is one session")
     if measuring.calls is not None and measuring.mpiruns is not None:
@@ -139,7 +139,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
         )
     inputs: list[str | Path] = [*campaigns, *(path for _, path in printed)]
     if campaigns:
-        refuse_others(context, _ANSWERING, "an archive is measured already")
+        reject_other_options(context, _ANSWERING, "an archive is measured already")
         opened = [Archive.open(campaign) for campaign in campaigns]
         all_ranks = facts(opened[0]).all_ranks
         check_outputs(options.outputs_of(all_ranks), inputs=inputs, force=options.force)
@@ -149,7 +149,7 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
             return [_against_baseline(opened, options)]
         return _compared_campaigns(opened, options)
     used = _ANSWERING - {"left", "right", "primary", "scaling", "baseline"}
-    refuse_others(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
+    reject_other_options(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
     check_outputs(options.outputs_of(), inputs=inputs, force=options.force)
     if len(printed) != 2:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
@@ -197,7 +197,7 @@ def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -
     return [each for label in others for each in options.compared(*campaigns, left=reference, right=label)]
 
 
-def _measured(
+def _measure(
     context: typer.Context,
     libraries: list[str],
     measuring: MeasureOptions,
@@ -215,7 +215,7 @@ def _measured(
     from lepaute.measure.comparison.sessions import measure_sessions, session_archives
 
     asked_place(measuring.hostfile, where["scheduler"], where["request"], measuring.ranks_per_node)
-    factors_named(measuring.factors or ())
+    parse_factors(measuring.factors or ())
     targets = session_archives(output, measuring.sessions)
     outputs = [path for path in targets if not (measuring.resume and len(targets) > 1 and path.exists())]
     written = options.outputs_of(measuring.ranks)
@@ -275,7 +275,7 @@ def _show(
     share = options.fail_if_slower
     gates = [gate(each.verdicts, each.right, share, each.cannot_fail) for each in comparisons if share is not None]
     if options.junit is not None:
-        write_whole(options.junit, junit_text(comparisons, gates))
+        write_atomic(options.junit, junit_text(comparisons, gates))
     if options.markdown is not None:
         with options.markdown.open("a", encoding="utf-8") as file:
             file.write(markdown_text(comparisons, gates))

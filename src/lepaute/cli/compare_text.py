@@ -32,7 +32,7 @@ def answered_comparison(
     table = _table_beside_reference(comparisons, width) if several else _table(comparisons, width)
     effects = _effects_table(comparisons, width)
     warnings = _distinct(comparisons, lambda each: each.warnings)
-    found = [] if several else [line for comparison in comparisons for line in _consequences(comparison)]
+    found = [] if several else [line for comparison in comparisons for line in _derived_lines(comparison)]
     if comparisons[0].all_ranks:
         rights = list(dict.fromkeys(comparison.right for comparison in comparisons))
         of_each = [[comparison for comparison in comparisons if comparison.right == right] for right in rights]
@@ -128,7 +128,7 @@ def _table_beside_reference(comparisons: "Sequence[Comparison]", width: int) -> 
     return shown_table(titles, rows.values(), width, left=range(len(titles)))
 
 
-def _consequences(comparison: "Comparison") -> list[str]:
+def _derived_lines(comparison: "Comparison") -> list[str]:
     """What is derived from several rows, and the performance guidelines that are violated."""
     derived = derived_lines(comparison)
     lines = derived[:MAX_DERIVED]

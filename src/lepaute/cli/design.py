@@ -340,12 +340,12 @@ def _factor_line(factor: "FactorSummary", *, details: bool) -> str:
     if factor.counts:
         same = {count for _, count in factor.counts}
         levels = ", ".join(
-            _level(v) if len(same) == 1 else f"{_level(v)} ({counted(n, 'row')})" for v, n in factor.counts
+            _level_text(v) if len(same) == 1 else f"{_level_text(v)} ({counted(n, 'row')})" for v, n in factor.counts
         )
         line += f", {_cut(levels, 160)}"
         line += f"; {counted(next(iter(same)), 'row')} each" if len(same) == 1 and factor.distinct > 1 else ""
     elif factor.low is not None:
-        ends = (exact_number(end) if isinstance(end, float) else _level(end) for end in (factor.low, factor.high))
+        ends = (exact_number(end) if isinstance(end, float) else _level_text(end) for end in (factor.low, factor.high))
         line += f", from {' to '.join(ends)}"
     if factor.empty:
         line += f"; empty in {counted(factor.empty, 'row')}"
@@ -363,7 +363,7 @@ def _first_rows(design: "Design", width: int) -> list[str]:
     return lines + ([f"  and {counted(more, 'more row')}"] if more > 0 else [])
 
 
-def _level(value: object) -> str:
+def _level_text(value: object) -> str:
     from lepaute.measure.design.columns import cell_of
 
     return cell_of(value) if isinstance(value, (int, float, str)) else "nothing"

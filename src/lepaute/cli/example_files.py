@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import Force, refuse_others
+from lepaute.cli.options import Force, reject_other_options
 from lepaute.cli.terminal import say
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Lists the examples that the documentation uses, or copies those of a topic to ./examples/TOPIC."""
     if not topics:
-        refuse_others(context, set(), "without a TOPIC the examples are listed")
+        reject_other_options(context, set(), "without a TOPIC the examples are listed")
         say("Examples, copied by 'lepaute examples TOPIC':")
         print(shown_table(("topic", "what"), list(TOPICS.items()), terminal_columns(), left=(0, 1)))
         return
@@ -65,7 +65,7 @@ def command(
     check_outputs({"--output": [path for path in sources if os.path.lexists(path)]}, force=force)
     for target, source in sources.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, source.read_bytes())
+        write_atomic(target, source.read_bytes())
     say(f"{counted(len(sources), 'file')} in {', '.join(str(output / topic) for topic in chosen)}")
 
 

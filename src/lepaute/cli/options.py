@@ -232,6 +232,6 @@ def refuse_options(context: typer.Context, arguments: Collection[str], why: str)
         raise InputError(f"{why}; leave out {', '.join(words)}")
 
 
-def refuse_others(context: typer.Context, used: Collection[str], why: str) -> None:
+def reject_other_options(context: typer.Context, used: Collection[str], why: str) -> None:
     """As `refuse_options`, of all parameters but these."""
     refuse_options(context, {parameter.name for parameter in context.command.params} - {*used}, why)

@@ -13,7 +13,7 @@ from lepaute.cli.simulation import platform_names
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, say, tell, warn
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_bytes
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
@@ -131,7 +131,7 @@ def export_platform(
     check_outputs({"--output": output}, inputs=[name], force=force)
     platform = load_platform(name)
     exported = export_xml(platform, wiring(platform), every_route=every_route)
-    write_whole(output, exported.text)
+    write_atomic(output, exported.text)
     count = platform.nodes.count
     hosts = f"{host_name(platform, 0)}{f' to {host_name(platform, count - 1)}' if count > 1 else ''}"
     lost = [f"{what} not exported: {why}" for what, _, why in (each.partition(": ") for each in exported.lost)]

@@ -12,7 +12,7 @@ from lepaute.cli.platform_text import group_facts, groups_as_json, population_li
 from lepaute.cli.segment import as_object
 from lepaute.cli.terminal import note, say, tell
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
@@ -136,7 +136,7 @@ def new(
         name=sheet.name or output.stem or "data-sheet",
     )
     platform = platform_from(data, load_platform(like))
-    write_whole(output, platform_text(platform))
+    write_atomic(output, platform_text(platform))
     given = {name: value for name, value in asdict(data).items() if value is not None and name != "name"}
     more = [("given", ", ".join(what_is_given(data)))]
     tell_written(platform, output, details=details, as_json=as_json, more=more, given=given)
@@ -190,7 +190,7 @@ def messages(
         remarks += [f"{file}: {remark}" for remark in (*table.notes, *line.notes)]
     text = platform_text(platform.model_copy(update={"name": output.stem}))
     platform = parse_platform(text, str(output))
-    write_whole(output, text)
+    write_atomic(output, text)
     known, (file, inside) = dict(facts(platform)), files[0]
     measured = known["inside" if inside else "between"].partition(";")[0]
     headline = f"{name} with the messages of {' and '.join(each.name for each, _ in files)}: {measured}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lepaute.measure.fit.population.generative import Generative, GroupMoments
     from lepaute.simulate.platform import Platform
 
-#: What an answer rests on, in so many lines at most.
+#: What an answer rests on, in this many lines at most.
 MAX_FACTS = 5
 
 

@@ -10,7 +10,7 @@ import typer
 from lepaute.cli.options import AsJson, Details, Force
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
@@ -84,7 +84,7 @@ def command(
         words += [word for condition in where or () for word in ("--where", condition)]
         words += [] if objective == "log" else ["--objective", objective]
         again = shlex.join(["lepaute", "segment", str(file), *words, "--report", str(report)])
-        write_whole(report, page(durations, line, file.name, again))
+        write_atomic(report, page(durations, line, file.name, again))
     if as_json:
         print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
     else:

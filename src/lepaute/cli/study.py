@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import App, AsJson, Details, refuse_others
+from lepaute.cli.options import App, AsJson, Details, reject_other_options
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
@@ -192,7 +192,7 @@ def ready(
     if as_json and show:
         raise InputError("give either --json or --print")
     if name is None:
-        refuse_others(context, {"as_json"}, "without a NAME all studies are listed")
+        reject_other_options(context, {"as_json"}, "without a NAME all studies are listed")
         listed = {each: (function.__doc__ or "").splitlines()[0] for each, function in READY.items()}
         if as_json:
             print(json_text({"studies": [{"name": each, "question": question} for each, question in listed.items()]}))
@@ -245,7 +245,7 @@ def tuned_for_real(
     Raises InputError for a study that cannot be run here, or a platform of another machine.
     """
     from lepaute.measure.verify.campaign import Plan
-    from lepaute.measure.verify.real_run import built_program, check_machine
+    from lepaute.measure.verify.real_run import build_program, check_machine
     from lepaute.measure.verify.seal import held
     from lepaute.measure.verify.verification import chosen_runs
     from lepaute.study.checking import check_for_real
@@ -257,7 +257,7 @@ def tuned_for_real(
     for case in cases:
         check_machine(case)
     where = where_of(None, Request(), None, None, other_machine=other_machine)
-    program, threads = built_program(note), cases[0].threads_per_rank
+    program, threads = build_program(note), cases[0].threads_per_rank
     folder = options.folder(file.stem)
     campaign_folder = folder / CAMPAIGN
     resumed = campaign_folder if options.resume and campaign_folder.exists() else None

@@ -9,7 +9,7 @@ import typer
 from lepaute.cli.options import App, AsJson, Force, PictureFile
 from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, is_stream, write_whole
+from lepaute.kit.files import check_output, is_stream, write_atomic
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
@@ -220,6 +220,6 @@ def compare(
         plot_comparison(comparison, plot, headline(one), headline(other))
     if report is not None:
         command = shlex.join(["lepaute", "trace", "compare", str(left), str(right), "--report", str(report)])
-        write_whole(report, page(comparison, headline(one), headline(other), differences, command))
+        write_atomic(report, page(comparison, headline(one), headline(other), differences, command))
     if same and not comparison.same_sizes:
         raise typer.Exit(1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from lepaute.cli.options import COMBINATIONS, App, Force, flags_of, is_given, refuse_others, with_options_of
+from lepaute.cli.options import COMBINATIONS, App, Force, flags_of, is_given, reject_other_options, with_options_of
 from lepaute.cli.predict import announced
 from lepaute.cli.prediction_text import where_the_time_goes
 from lepaute.cli.run import PythonOnNodes, SchedulerName
@@ -21,7 +21,7 @@ from lepaute.cli.verify_command import app_of_commands
 from lepaute.cli.verify_site import spread, where_of
 from lepaute.errors import InputError
 from lepaute.kit.extras import need
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.report.page import check_page_name
@@ -67,7 +67,7 @@ def hpl(
     Each run is kept as it ends: the same command with --resume goes on with a campaign that was interrupted.
     With --results it compares an HPL.out with predictions of its cases, and runs nothing.
     """
-    from lepaute.measure.verify.real_run import built_program, check_machine, user_program
+    from lepaute.measure.verify.real_run import build_program, check_machine, user_program
 
     check_page_name(options.report)
     inputs = (options.dat, options.results, options.platform, options.xhpl)
@@ -86,7 +86,7 @@ def hpl(
         cases = _cases_of(context, values, options)
         for case in cases if where.is_here else ():
             check_machine(case)
-        program = partial(built_program, note)
+        program = partial(build_program, note)
         if options.xhpl is not None:
             program = partial(user_program, options.xhpl, here=where.is_here)
         place, sizes = "this machine" if where.is_here else "the nodes", {case.nb for case in cases}
@@ -158,7 +158,7 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
 
             title = f"HPL: predicted, and as in {known.source}"
             beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
-            write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
+            write_atomic(options.report, page(known, title, CAUSES, beside, answer=judged.text))
     if folder is not None and not options.as_json and known.cases:
         say(f"Picture: {folder / PLOT_FILE}.")
     if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):
@@ -173,7 +173,7 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
     """
     flags = {flag.argument: flag.fields[0].name for flag in flags_of(Hpl)}
     free = {argument for argument, field in flags.items() if field not in SAID_BY_LINES}
-    refuse_others(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
+    reject_other_options(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
     if len(values.pop(COMBINATIONS)) > 1:
         raise InputError("--results are of one choice of what their lines do not say; give one value of each option")
     given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}

@@ -13,7 +13,7 @@ from lepaute.cli.options import DETAILS_HELP
 from lepaute.cli.simulation import platform_of
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.verify_site import opened_site, sentinel_guard
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
@@ -191,7 +191,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
             from lepaute.measure.verify.page import page
 
             told = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
-            write_whole(options.report, told)
+            write_atomic(options.report, told)
     if options.as_json:
         return
     say(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")
@@ -278,5 +278,5 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     dump_platform(platform, folder / PLATFORM_FILE)
     note(quality_table(fitted.quality, terminal_columns(sys.stderr)))
     rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
-    write_whole(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
+    write_atomic(folder / QUALITY_FILE, rows.to_csv(index=False).encode())
     return platform, archive.about.blas.coretype_env, where.on(fitted.hosts)

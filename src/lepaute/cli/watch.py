@@ -23,7 +23,7 @@ from lepaute.kit.text import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lepaute.watch.alerts import Announced
+    from lepaute.watch.alerts import Announcement
     from lepaute.watch.report.summary import Regression
 
 #: Of the environment: URLs with passwords, which a command line would show to everybody on the machine.
@@ -108,7 +108,7 @@ def alert(
 
 
 def _alert_answer(
-    written: Path | None, reports: "Sequence[Regression]", channels: int, messages: "Sequence[Announced]"
+    written: Path | None, reports: "Sequence[Regression]", channels: int, messages: "Sequence[Announcement]"
 ) -> str:
     """The file, what is open on which nodes, and what there was to tell the channels."""
     from lepaute.watch.report.summary import regression_nodes

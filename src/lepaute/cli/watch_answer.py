@@ -42,7 +42,7 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
 
 def _answer(summary: "Summary") -> str:
     """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
-    blind, others = summary.unjudged, summary.for_the_worse
+    blind, others = summary.unjudged, summary.notices_worst_first
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if regressions := summary.regressions:
         largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"

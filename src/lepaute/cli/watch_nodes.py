@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     watch_drains = later("lepaute.watch.drains")
 
-#: A node without a result for so many intervals is reported.
+#: A node without a result for this many intervals is reported.
 _LATE_INTERVALS = 2.0
 
 

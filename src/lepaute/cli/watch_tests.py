@@ -12,7 +12,7 @@ from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say
 from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of, end_of, opened, stage
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.later import later, pd
 from lepaute.kit.options import SHARE, option_field
@@ -86,7 +86,7 @@ class TestOptions:
     def write(self, verdicts: "pd.DataFrame") -> None:
         """Every test, where that was asked for."""
         if self.csv is not None:
-            write_whole(self.csv, verdicts.to_csv(index=False).encode())
+            write_atomic(self.csv, verdicts.to_csv(index=False).encode())
 
 
 def _vector_of(text: str) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def _tested(
             None,
             options.until_s,
             standing=judged.rows,
-            columns=findings_module.OF_VERDICTS if tested.csv is None else None,
+            columns=findings_module.VERDICT_COLUMNS if tested.csv is None else None,
             values=None if tested.pooled else values,
         )
         progress, level = stage(tell, "testing jobs", 0.5, 0.9), 1.0 - tested.confidence

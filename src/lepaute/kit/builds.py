@@ -21,7 +21,7 @@ def built_once(
     build  : fills the empty folder that it is given; not called where another process has built the same meanwhile,
              which is waited for
     parent : where the folder is kept, by default the cache
-    Raises what `build` raises, and EnvironmentProblem where something else stands in the way.
+    Raises what `build` raises, and EnvironmentProblem if something else stands in the way.
     """
     import shutil
     import tempfile
@@ -113,7 +113,7 @@ def make_cache(folder: Path) -> None:
 
 
 def drop_oldest(folder: Path, pattern: str, most: int) -> None:
-    """Removes the oldest of more than `most` files of a folder of the cache; raises OSError where one cannot be."""
+    """Removes the oldest of more than `most` files of a folder of the cache; raises OSError if one cannot be."""
     ages = {path: path.stat().st_mtime for path in folder.glob(pattern)}
     for path in sorted(ages, key=ages.__getitem__)[:-most]:
         path.unlink(missing_ok=True)

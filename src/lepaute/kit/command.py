@@ -93,7 +93,7 @@ def started(words: Sequence[str], environment: Mapping[str, str], folder: Path |
 
 
 def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
-    """Both streams to their end; raises TimeoutExpired after so many seconds in which it could run."""
+    """Both streams to their end; raises TimeoutExpired after this many seconds in which it could run."""
     awake = AwakeTime(2.0 * _LOOK_EVERY_S)
     left_s = timeout_s
     while True:
@@ -116,7 +116,7 @@ def _is_suspended(number: int) -> bool:
 def attempted(
     words: Sequence[str | Path], environment: Mapping[str, str], limit_s: float
 ) -> "subprocess.CompletedProcess[str] | None":
-    """A short command that ended, in whatever way; None where it cannot be started or takes too long."""
+    """A short command that ended, in whatever way; None if it cannot be started or takes too long."""
     how: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "timeout": limit_s}
     try:
         return subprocess.run(words, env={**os.environ, **environment}, check=False, **how)

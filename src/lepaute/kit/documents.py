@@ -138,7 +138,7 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MAX_BYTES) ->
 
 
 def read_yaml(text: str, origin: str) -> Any:
-    """The value of a YAML text of one document; None where it is empty.
+    """The value of a YAML text of one document; None if it is empty.
 
     Raises InputError, one line with file, line and column, for what is not YAML, has a key twice, or exceeds the bounds
     of this module.
@@ -353,7 +353,7 @@ def _annotations(model: Any) -> dict[str, Any]:
 
 
 def _model_in(annotation: Any) -> Any:
-    """The model class inside `X | None`, `tuple[X, ...]`, `Annotated[X, ...]`; None where there is none."""
+    """The model class inside `X | None`, `tuple[X, ...]`, `Annotated[X, ...]`; None if there is none."""
     if isinstance(annotation, type) and not get_args(annotation):
         return annotation if is_dataclass(annotation) or hasattr(annotation, "model_fields") else None
     if get_origin(annotation) in (tuple, Union, types.UnionType, Annotated):

@@ -65,7 +65,7 @@ class Expression:
         return f"Expression({self.text!r})"
 
     def value(self, names: Mapping[str, Any]) -> Any:
-        """The value, for these values of the names; raises InputError where it has none, such as 1/0."""
+        """The value, for these values of the names; raises InputError if it has none, such as 1/0."""
         try:
             value = self._value(self._tree, names)
         except KeyError as missing:
@@ -79,14 +79,14 @@ class Expression:
         return value
 
     def number(self, names: Mapping[str, Any]) -> float:
-        """The value as a number; raises InputError where it is none."""
+        """The value as a number; raises InputError if it is none."""
         value = self.value(names)
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             raise InputError(f"{self.text!r}: is {value!r:.40}, which is no finite number")
         return float(value)
 
     def holds(self, names: Mapping[str, Any]) -> bool:
-        """Whether it is true; raises InputError where it is not about truth."""
+        """Whether it is true; raises InputError if it is not about truth."""
         value = self.value(names)
         if not isinstance(value, bool):
             raise InputError(f"{self.text!r}: is {value!r:.40}, not true or false; compare it with something")

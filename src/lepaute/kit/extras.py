@@ -32,13 +32,13 @@ def need(extra: str, wanted_by: str = "this") -> None:
             raise MissingExtra(_line(module, extra, wanted_by))
 
 
-def lacking() -> dict[str, tuple[str, ...]]:
+def missing_modules() -> dict[str, tuple[str, ...]]:
     """By extra, in the order of EXTRAS, its modules that are not installed; imports none of them."""
     return {name: tuple(module for module in modules if not _is_installed(module)) for name, modules in EXTRAS.items()}
 
 
 def missing_extra(error: ImportError, wanted_by: str = "this", extra: str = "") -> MissingExtra | None:
-    """What to say instead of an import that failed; None where the module is of no extra, or is there.
+    """What to say instead of an import that failed; None if the module is of no extra, or is there.
 
     extra : that of the command, named where it has the module; else the first that has
     """

@@ -40,7 +40,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     The temporary file stands in the folder of `path` under a name that nobody can foresee, with the permissions that
     open() would give (those of the file it replaces, where there is one). Where `path` is a link, the file it points to
     is replaced. A device, a pipe or an open descriptor (/dev/null, /dev/stdout, a FIFO) is written through.
-    Raises InputError where it cannot be written; BrokenPipeError where nobody reads the pipe any more.
+    Raises InputError if it cannot be written; BrokenPipeError if nobody reads the pipe any more.
     """
     path = Path(path)
     target = check_output(path)
@@ -66,7 +66,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
                     sync(target.parent)
 
 
-def write_whole(path: str | Path, content: str | bytes) -> None:
+def write_atomic(path: str | Path, content: str | bytes) -> None:
     """Writes a file whole or not at all, text as UTF-8; raises as `whole_file`."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -107,7 +107,7 @@ def is_stream(target: Path) -> bool:
 
 
 def _mode(path: Path) -> int | None:
-    """The type and permissions of what stands there; None where nothing does."""
+    """The type and permissions of what stands there; None if nothing does."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -167,7 +167,7 @@ def not_written(path: object, problem: OSError, remedy: str = "choose another fo
 def scratch_file(folder: Path) -> Iterator[Path]:
     """An empty file, under a name that nobody can foresee, with the permissions that open() would give.
 
-    Removed at the end of the block, unless it has another name by then. Raises OSError where it cannot be made.
+    Removed at the end of the block, unless it has another name by then. Raises OSError if it cannot be made.
     """
     path = _new_name(folder)
     # Not of tempfile: its files have mode 0600, and what open() would give follows from the umask and the folder.
@@ -232,11 +232,11 @@ def _remove(path: Path) -> None:
 
 
 def hold_lock(file: int | IO[str], place: object, remedy: str, *, wait: bool = False) -> bool:
-    """Takes the lock of a file, which goes when the file is closed; False where another process has it.
+    """Takes the lock of a file, which goes when the file is closed; False if another process has it.
 
     place : what messages call the file or its folder;  remedy: what to do where it can have no lock
     wait  : until nobody has it
-    Raises EnvironmentProblem where its file system has no locks: that is not the same as one that is held.
+    Raises EnvironmentProblem if its file system has no locks: that is not the same as one that is held.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -75,7 +75,7 @@ class ResultLines:
         self._mixed = ""
 
     def result(self, line: str, number: int) -> PrintedResult | None:
-        """What line `number` says, None where it is no line of results.
+        """What line `number` says, None if it is no line of results.
 
         Raises InputError, with file and line, for predictions, for results in mixed precision, for a line where the
         first result is due that is of no known form, and where time and rate are not of one run of that size.
@@ -104,7 +104,7 @@ class ResultLines:
         return None
 
     def _check_program(self, before: str, where: str) -> None:
-        """Raises InputError where something but a launcher's or grep's prefix says that it is no result of HPL."""
+        """Raises InputError if something but a launcher's or grep's prefix says that it is no result of HPL."""
         word = re.split(r"[:>\]|)\s]", before.rstrip())[-1][-60:]
         program = self._mixed or (word if re.search(r"[A-Za-z]", word.removesuffix("Z")) else "")
         if re.fullmatch(r"(?i)(?:roc)?HPL[-_ ]?(?:AI|MxP)", program):
@@ -134,7 +134,7 @@ class ResultLines:
 
 
 def _time_s(n: int, time: str, rate: str, where: str) -> float:
-    """The finer of time and rate; raises InputError where they are not of one run."""
+    """The finer of time and rate; raises InputError if they are not of one run."""
     if float(time) == 0.0 and float(rate) == 0.0:
         raise InputError(f"{where}: time and rate are zero; a run of that size has no result that could be compared")
     # A run of 5 ms is printed as 0.01 s: what was rounded lies anywhere within half a digit, for both.

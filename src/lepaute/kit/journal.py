@@ -35,7 +35,7 @@ class Lines:
         self._reserved = 0
 
     def reserve(self, count: int) -> None:
-        """Takes room for that many bytes, which the next line fills; raises OSError where there is none.
+        """Takes room for that many bytes, which the next line fills; raises OSError if there is none.
 
         Until then the file ends with spaces, which a reader takes for a line that was cut short.
         """
@@ -77,7 +77,7 @@ class Journal:
                 self._lines.add(line)
 
     def reserve(self, count: int) -> None:
-        """Takes room for an entry of that many bytes; raises OSError where there is none."""
+        """Takes room for an entry of that many bytes; raises OSError if there is none."""
         with self._lock:
             self._lines.reserve(count)
 

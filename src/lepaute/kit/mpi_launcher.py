@@ -62,7 +62,7 @@ class Launcher:
     """The program that starts the ranks of an MPI library.
 
     path   : only a name where the PATH of another machine decides
-    family : of the library it belongs to, "" where that is not known
+    family : of the library it belongs to, "" if that is not known
     """
 
     path: Path
@@ -100,7 +100,7 @@ class Launcher:
                        (hardware threads, containers)
         use_scheduler: an allocation of a batch system decides where the ranks go
 
-        Raises InputError where this launcher has no such thing.
+        Raises InputError if this launcher has no such thing.
         """
         binding = self._binding(cores)
         words = ["--oversubscribe"] if oversubscribe and self.family == OPEN_MPI else []
@@ -139,7 +139,7 @@ class Launcher:
         return ["-f", hostfile, "-launcher", "ssh", "-launcher-exec", remote_shell]
 
     def hostfile_text(self, nodes: Sequence[str], ranks_per_node: int | Sequence[int]) -> str:
-        """The content of a hostfile with so many ranks on every node, or on each."""
+        """The content of a hostfile with this many ranks on every node, or on each."""
         form = "{} slots={}\n" if self.family == OPEN_MPI else "{}:{}\n"
         counts = [ranks_per_node] * len(nodes) if isinstance(ranks_per_node, int) else ranks_per_node
         return "".join(form.format(name, count) for name, count in zip(nodes, counts, strict=True))
@@ -147,7 +147,7 @@ class Launcher:
     def tuning(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Environment variables that set parameters of the library, such as btl (Open MPI) or CH4_NETMOD (MPICH).
 
-        Raises InputError where it is not known how this library is tuned.
+        Raises InputError if it is not known how this library is tuned.
         """
         if self.family not in _TUNING_PREFIXES:
             raise InputError(f"{self.path} belongs to an unknown MPI: set its parameters by environment variables")
@@ -189,7 +189,7 @@ def launcher_of_nodes(version_text: str | None) -> Launcher:
 def find_launcher(name: str | Path = "mpirun") -> Launcher:
     """The launcher on PATH, or at a path; of no known family where it is none of those that mpirun is called.
 
-    Raises EnvironmentProblem where there is no such program.
+    Raises EnvironmentProblem if there is no such program.
     """
     path = shutil.which(name)
     if path is None:

@@ -66,7 +66,7 @@ _OF_THE_SHELL = ("_", "SHLVL", "PWD", "OLDPWD")
 class MpiLibrary:
     """An MPI library with what compiles programs for it and starts them.
 
-    mpicxx, mpifort, launcher: None where they are not installed
+    mpicxx, mpifort, launcher: None if they are not installed
     environment: what its compilers and programs need beside the environment of this process
     """
 
@@ -97,7 +97,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
     name: "mpicc.mpich", "/opt/x/bin/mpicc", "/opt/openmpi-5", "mpirun.mpich", "mpich", or "module:NAME" for what the
           environment module NAME brings
 
-    Raises InputError where `name` names none of these, EnvironmentProblem where there is no MPI library at all or its
+    Raises InputError if `name` names none of these, EnvironmentProblem if there is no MPI library at all or its
     compiler does not work.
     """
     text = str(name)
@@ -147,7 +147,7 @@ def installed_libraries() -> tuple[MpiLibrary, ...]:
 def library_of_launcher(launcher: Launcher) -> MpiLibrary:
     """The library that a launcher belongs to: its wrapper stands beside it, or on PATH.
 
-    Raises EnvironmentProblem where no wrapper is found, InputError where only one of another library is.
+    Raises EnvironmentProblem if no wrapper is found, InputError if only one of another library is.
     """
     beside = [launcher.path.parent / name for name in _sibling_names(launcher.path, launcher.family, ("mpicc",))]
     on_path = shutil.which("mpicc")
@@ -163,7 +163,7 @@ def library_of_launcher(launcher: Launcher) -> MpiLibrary:
 
 
 def _library_of_module(module: str) -> MpiLibrary:
-    """The library whose mpicc `module load` brings in a login shell; raises EnvironmentProblem where there is none."""
+    """The library whose mpicc `module load` brings in a login shell; raises EnvironmentProblem if there is none."""
     environment = _environment_of_module(module)
     path = shutil.which("mpicc", path=environment["PATH"]) if "PATH" in environment else None
     if path is None:
@@ -291,7 +291,7 @@ def _environment_of_module(module: str) -> dict[str, str]:
     """The variables to set in this process's environment for what an environment module brings.
 
     What the module puts before a list of folders is put before that of this process, which may be another one.
-    Raises InputError for what cannot be a module's name, EnvironmentProblem where there is no module command or the
+    Raises InputError for what cannot be a module's name, EnvironmentProblem if there is no module command or the
     module cannot be loaded.
     """
     if not module or module.startswith("-"):

@@ -80,7 +80,7 @@ def option_field(default: Any, help: str, **more: Any) -> Any:  # noqa: A002
 
 
 def option_of(field: "Field[Any]") -> Option | None:
-    """How a field is described; None where it is no option."""
+    """How a field is described; None if it is no option."""
     described = field.metadata.get(_KEY)
     return described if isinstance(described, Option) else None
 
@@ -91,7 +91,7 @@ def options_of(described: type) -> Mapping[str, Option]:
 
 
 def check_fields(value: object, *, largest: int) -> None:
-    """Raises InputError where a field of a dataclass instance is not what its option allows; numbers become Python's.
+    """Raises InputError if a field of a dataclass instance is not what its option allows; numbers become Python's.
 
     Checked are choices, bounds and truth values; numbers are finite and at most 1e18, those of fields of type int whole
     and at most `largest`. None is right where it is the default.

@@ -60,7 +60,7 @@ def _exists(name: str, option: str) -> InputError:
 
 
 def check_output_folder(path: Path, option: str) -> None:
-    """Raises InputError where `path` is no folder to write into and none can be made of it."""
+    """Raises InputError if `path` is no folder to write into and none can be made of it."""
     existing = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))
     if not existing.is_dir():
         raise InputError(f"{option} {path}: {existing} is not a folder; choose another one")

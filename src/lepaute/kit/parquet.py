@@ -80,7 +80,7 @@ def open_parquet(
 
 
 def refuse_bytes(name: str, size_bytes: int, most_bytes: int) -> None:
-    """Raises InputError where a table would take too much memory."""
+    """Raises InputError if a table would take too much memory."""
     if not 0 <= size_bytes <= most_bytes:
         raise InputError(f"{name}: would take {size_bytes} bytes as a table; at most {most_bytes} are read")
 

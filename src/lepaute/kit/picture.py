@@ -89,7 +89,7 @@ def measured_origin(source: str) -> str:
 
 
 def new_figure(size: tuple[float, float], *, for_file: bool) -> "Figure":
-    """A figure of so many inches: one of pyplot, which a notebook shows, or for a file one that pyplot never sees."""
+    """A figure of this many inches: one of pyplot, which a notebook shows, or for a file one that pyplot never sees."""
     if for_file:
         return matplotlib_figure.Figure(figsize=size, layout="constrained")
     return pyplot.figure(figsize=size, layout="constrained")
@@ -191,5 +191,5 @@ def bare(axes: "Axes") -> None:
 
 
 def _columns(inches: float, points: float) -> int:
-    """Characters of so many points each that fit."""
+    """Characters of this many points each that fit."""
     return max(20, int((inches - 2.0 * _MARGIN_INCHES) * 72.0 / points))

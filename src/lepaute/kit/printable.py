@@ -100,8 +100,8 @@ def fitted(text: str, width: int) -> str:
     return "".join(kept) + "..."[:width]
 
 
-def wrapped(text: str, width: int, most_lines: int) -> list[str]:
-    """The text's words in at most `most_lines` lines of `width` columns; the last one ends in "..." if it must."""
+def wrapped(text: str, width: int, max_lines: int) -> list[str]:
+    """The text's words in at most `max_lines` lines of `width` columns; the last one ends in "..." if it must."""
     words = []
     for word in printable(" ".join(text.split())).split(" "):
         step = width if word.isascii() else max(1, width // 2)
@@ -112,7 +112,7 @@ def wrapped(text: str, width: int, most_lines: int) -> list[str]:
         longer = f"{line} {word}" if line else word
         if columns(longer) <= width:
             line = longer
-        elif len(lines) + 1 == most_lines:
+        elif len(lines) + 1 == max_lines:
             return [*lines, fitted(" ".join([line, *words[number : number + width]]), width)]
         else:
             lines.append(line)

@@ -43,8 +43,10 @@ LONGEST_SILENCE_S = 300.0
 _CHECK_EVERY_S = 1.0
 #: Functions that draw from a generator of all, or tell what is another thing in each run.
 _GENERATORS = re.compile(r"(?:random|numpy\.random)\.(?!(?:seed|getstate|setstate|get_state|set_state)$)[a-z_]+")
-_UNSEEDED = re.compile(r"random\.Random|numpy\.random\.(?:default_rng|RandomState|SeedSequence|PCG64|MT19937|Philox)")
-_OF_SYSTEM = re.compile(
+_RNG_CONSTRUCTORS = re.compile(
+    r"random\.Random|numpy\.random\.(?:default_rng|RandomState|SeedSequence|PCG64|MT19937|Philox)"
+)
+_NONDETERMINISTIC_CALLS = re.compile(
     r"random\.SystemRandom|os\.(?:u|get)random|uuid\.uuid[14]|secrets\.[a-z_]+|os\.getp?pid|datetime\.date\.today|"
     r"time\.(?:(?:time|perf_counter|monotonic|process_time|thread_time)(?:_ns)?|localtime|gmtime|ctime)|"
     r"datetime\.datetime\.(?:now|today|utcnow)"
@@ -77,7 +79,7 @@ class _Source:
 
     @cached_property
     def variables(self) -> set[str]:
-        """Texts that may name the environment variables that it reads; empty where it reads none."""
+        """Texts that may name the environment variables that it reads; empty if it reads none."""
         words = {
             node.attr if isinstance(node, ast.Attribute) else node.id for node in self._of(ast.Attribute, ast.Name)
         }
@@ -99,12 +101,12 @@ class _Source:
         seeded = not _SEEDS.isdisjoint(name for node, name in calls if node.args or node.keywords)
         draws = []
         for node, name in calls:
-            if _UNSEEDED.fullmatch(name):
+            if _RNG_CONSTRUCTORS.fullmatch(name):
                 surely = None if node.args or node.keywords else True
             elif _GENERATORS.fullmatch(name):
                 surely = not seeded
             else:
-                surely = not _CLOCKS.match(name) if _OF_SYSTEM.fullmatch(name) else None
+                surely = not _CLOCKS.match(name) if _NONDETERMINISTIC_CALLS.fullmatch(name) else None
             if surely is not None:
                 draws.append((f"{self.name}:{node.lineno}: {name}()", surely))
         return draws
@@ -133,7 +135,7 @@ class Program:
     _hearing: "dict[str, str] | None"
 
     def __init__(self, path: Path) -> None:
-        """Raises InputError where it cannot be read, and, with the line, where it fails."""
+        """Raises InputError if it cannot be read, and, with the line, where it fails."""
         self.shown, self.path, self.folder = path, path.absolute(), path.resolve().parent
         try:
             content = path.read_bytes()
@@ -288,7 +290,7 @@ class Program:
 
     @staticmethod
     def fault(error: BaseException) -> str:
-        """`app.py:12: what`, of what a program raised, or what that calls of others; empty where neither did."""
+        """`app.py:12: what`, of what a program raised, or what that calls of others; empty if neither did."""
         place = _place_in_program(error, ours="")
         return f"{place}: {Program.failure_text(error)}" if place else ""
 
@@ -379,7 +381,7 @@ class _Stuck(BaseException):
 
 
 def _file_of(module: str) -> Path | None:
-    """The text of a module, as Python would find it now without importing anything; None where there is none."""
+    """The text of a module, as Python would find it now without importing anything; None if there is none."""
     top, *below = module.split(".")
     with suppress(ImportError, ValueError):
         if (spec := find_spec(top)) is not None:

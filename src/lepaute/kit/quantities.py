@@ -10,7 +10,7 @@ from typing import Never
 
 from lepaute.errors import InputError
 
-#: A list of ranges has at most so many numbers.
+#: A list of ranges has at most this many numbers.
 MAX_NUMBERS = 10**6
 #: No quantity is larger: it would not fit the 64 bits of the engine.
 MOST = 2**63 - 1
@@ -199,7 +199,7 @@ def _rate(number: str, text: str, name: str, unit: str, expected: str) -> float:
 
 
 def _scaled(text: str, suffixes: dict[str, int]) -> float:
-    """The number times what its suffix stands for; NaN where it is none."""
+    """The number times what its suffix stands for; NaN if it is none."""
     suffix = next((end for end in (text[-2:].lower(), text[-1:].lower()) if end in suffixes), "")
     digits, factor = text[: len(text) - len(suffix)], suffixes.get(suffix, 1)
     for convert in (int, float):

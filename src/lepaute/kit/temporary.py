@@ -44,7 +44,7 @@ def temporary_folder(prefix: str, *, plain: bool = False) -> Iterator[Path]:
 def temporary_parent() -> Path:
     """The folder for temporary files, absolute, as the programs that we start see it too.
 
-    Raises EnvironmentProblem where $TMPDIR names none that can be written: those programs would fail, each in its way.
+    Raises EnvironmentProblem if $TMPDIR names none that can be written: those programs would fail, each in its way.
     """
     given = os.environ.get("TMPDIR")
     if not given:
@@ -59,7 +59,7 @@ def temporary_parent() -> Path:
 
 
 def check_room(folder: Path, variable: str = "TMPDIR") -> None:
-    """Raises EnvironmentProblem where the disk of `folder`, which the variable names, is full."""
+    """Raises EnvironmentProblem if the disk of `folder`, which the variable names, is full."""
     disk = os.statvfs(folder)
     free_bytes = disk.f_bavail * disk.f_frsize
     # Some file systems count neither blocks nor files.
@@ -69,7 +69,7 @@ def check_room(folder: Path, variable: str = "TMPDIR") -> None:
 
 
 def require_plain(folder: Path, user: str) -> None:
-    """Raises EnvironmentProblem where the name of a folder in the cache is not plain, which `user` cannot do with."""
+    """Raises EnvironmentProblem if the name of a folder in the cache is not plain, which `user` cannot do with."""
     if not is_plain(folder):
         raise EnvironmentProblem(
             f"{folder}: {user} cannot use a folder with blanks, colons or quotes in its name; "
@@ -87,7 +87,7 @@ def plain_name(file: Path, within: Path | None = None) -> Iterator[Path]:
     """A name of `file` that LD_PRELOAD can hold, which knows no quoting: the file itself, or a link to it.
 
     within: a folder to put the link into where its own name is plain; else it is a temporary one
-    Raises EnvironmentProblem where no folder has such a name.
+    Raises EnvironmentProblem if no folder has such a name.
     """
     if is_plain(file):
         yield file

@@ -174,7 +174,7 @@ def exact_number(value: float, digits: int = 6) -> str:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    """With so many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
+    """With this many decimals, below 0 tens, hundreds and so on; from 10,000 on in groups of three."""
     rounded = round(value, decimals) + 0.0  # no -0.0
     return f"{rounded:{',' if abs(rounded) >= 9999.5 else ''}.{max(0, decimals)}f}"
 
@@ -234,7 +234,7 @@ def p_text(value: float) -> str:
     return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
 
 
-def unbroken(text: str) -> str:
+def with_nonbreaking_units(text: str) -> str:
     """The text, in which no line is broken between a number and its unit."""
     return _OF_UNIT.sub("\u00a0", text)
 
@@ -244,9 +244,8 @@ def folded(text: str, width: int, indent: int = 0) -> str:
     but the first are indented."""
     if len(text) <= width:
         return text
-    lines = textwrap.wrap(
-        unbroken(text), width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
+    text = with_nonbreaking_units(text)
+    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\u00a0", " ")
 
 

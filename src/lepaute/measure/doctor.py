@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lepaute.errors import EnvironmentProblem, LepauteError
 from lepaute.kit.builds import cache_folder
-from lepaute.kit.extras import lacking
+from lepaute.kit.extras import missing_modules
 from lepaute.kit.files import is_file
 from lepaute.kit.later import later
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
@@ -34,7 +34,7 @@ Status = Literal["ok", "warning", "missing"]
 WATCH_S = 0.5
 _BUSY_SHARE = 0.05
 _WANTED_STACK_BYTES = 8 << 20
-_WANTED_FILES = 1024
+_MIN_OPEN_FILES = 1024
 _CPU = Path("/sys/devices/system/cpu")
 
 
@@ -207,7 +207,7 @@ def check_experiment_tools() -> Iterator[Check]:
 
 def check_extras() -> Iterator[Check]:
     """The extras of the package; predictions need none, a calibration needs `fit`."""
-    lack = lacking()
+    lack = missing_modules()
     absent = [name for name, modules in lack.items() if modules]
     found = ", ".join(name for name in lack if name not in absent) or "none"
     if absent:
@@ -285,7 +285,7 @@ def check_load() -> Iterator[Check]:
 def check_limits() -> Iterator[Check]:
     for name, number, least, unit, remedy in (
         ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, " bytes", "ulimit -s 8192"),
-        ("open files", resource.RLIMIT_NOFILE, _WANTED_FILES, "", f"ulimit -n {_WANTED_FILES}"),
+        ("open files", resource.RLIMIT_NOFILE, _MIN_OPEN_FILES, "", f"ulimit -n {_MIN_OPEN_FILES}"),
         # Locked memory matters to network cards only: a figure to know, not a fault of a single machine.
         ("locked memory", resource.RLIMIT_MEMLOCK, 0, " bytes", ""),
     ):
@@ -296,7 +296,7 @@ def check_limits() -> Iterator[Check]:
 
 
 def _name(process: object) -> str:
-    """What a person knows a process by: its program and number; the number alone where it has ended."""
+    """Name of a process for a person: its program and number; the number alone where it has ended."""
     assert isinstance(process, psutil.Process)
     try:
         return f"{process.name()} (process {process.pid})"
@@ -305,7 +305,7 @@ def _name(process: object) -> str:
 
 
 def _share(process: object, interval: float | None) -> float:
-    """Share of one core that a process used since the last call; 0 where it is gone or hidden."""
+    """Share of one core that a process used since the last call; 0 if it is gone or hidden."""
     assert isinstance(process, psutil.Process)
     try:
         return float(process.cpu_percent(interval)) / 100

@@ -52,7 +52,7 @@ _MAX_BYTES = 64 << 20
 def hpcc_tarball(progress: Callable[[str], None] | None = None) -> Path:
     """The archive that holds HPL's source, checked; from $LEPAUTE_HPCC_TARBALL, the cache, or apt.
 
-    Raises EnvironmentProblem where it cannot be had, or is not the archive that it should be.
+    Raises EnvironmentProblem if it cannot be had, or is not the archive that it should be.
     """
     given = os.environ.get(OVERRIDE)
     if given:
@@ -184,7 +184,7 @@ def build_hpl(progress: Callable[[str], None] | None = None, toolchain: Toolchai
 
     What the cache has is used again as long as the source, the compiler, the MPI library and our own files are the
     same.
-    Raises EnvironmentProblem where a tool or the source is missing, or something does not compile.
+    Raises EnvironmentProblem if a tool or the source is missing, or something does not compile.
     """
     tools = toolchain or find_toolchain()
     tarball = hpcc_tarball(progress)

@@ -17,7 +17,7 @@ from typing import Literal, Self, get_args
 
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json, read_text
-from lepaute.kit.files import hold_lock, not_written, write_whole
+from lepaute.kit.files import hold_lock, not_written, write_atomic
 from lepaute.kit.json_values import from_json
 from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.archive import Archive
@@ -66,7 +66,7 @@ class SubmittedTest:
     def save(self) -> None:
         plain = dataclasses.asdict(self)
         del plain["folder"], plain["name"]
-        write_whole(self.folder / f"{self.name}{SUFFIX}", json.dumps(plain, indent=2) + "\n")
+        write_atomic(self.folder / f"{self.name}{SUFFIX}", json.dumps(plain, indent=2) + "\n")
 
 
 def submitted_tests(folder: Path) -> list[SubmittedTest]:
@@ -144,7 +144,7 @@ class NodeTests:
     """histories: of the nodes by the store, asked anew after each result; on_archive: takes a complete archive in.
 
     say: called with each event in words
-    on_archive raises InputError or ArchiveError where the archive cannot be taken; the test counts as failed then.
+    on_archive raises InputError or ArchiveError if the archive cannot be taken; the test counts as failed then.
     Where the store is away or full, it raises EnvironmentProblem or OSError; the archive is offered again in each
     round, of this run and of later ones.
     touched: names of the tests that were submitted or ended in this run, whatever the clock does
@@ -163,7 +163,7 @@ class NodeTests:
     def run(self, lasting_s: float, poll_s: float = _POLL_S) -> None:
         """Rounds until no node is due, or for so long; then waits for the tests that run.
 
-        Raises EnvironmentProblem where the batch system stops to answer. However it ends, no test is left behind that
+        Raises EnvironmentProblem if the batch system stops to answer. However it ends, no test is left behind that
         nobody would cancel for others.
         """
         deadline_s = time.monotonic() + lasting_s
@@ -193,7 +193,7 @@ class NodeTests:
         return bool(self.open() or due or (submit and self.kept()))
 
     def due(self, nodes: Collection[str], now_s: float) -> list[str]:
-        """Those of the nodes that are to be tested, in their order."""
+        """Nodes that are to be tested, in their order."""
         return due_nodes(nodes, self._stored(), self.records, self.settings.every_s, now_s, seed=len(self.records))
 
     def last_result_s(self, node: str) -> float | None:
@@ -333,7 +333,7 @@ class NodeTests:
 def records_held(folder: Path) -> Iterator[list[SubmittedTest]]:
     """The records of a folder, while no other process schedules tests there; it is made if missing, and goes if empty.
 
-    Raises InputError where one does, or the folder cannot be made.
+    Raises InputError if one does, or the folder cannot be made.
     """
     try:
         is_new = not folder.exists()

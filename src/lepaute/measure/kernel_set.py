@@ -85,7 +85,7 @@ class KernelSet:
 
 
 def blas_environment(threads: int, coretype: str | None) -> dict[str, str]:
-    """What makes OpenBLAS use as many threads, and the kernels of that setting; None: those it chooses."""
+    """Variables that make OpenBLAS use the threads, and the kernels of that setting; None: those it chooses."""
     return {"OPENBLAS_NUM_THREADS": str(threads)} | ({} if coretype is None else {CORETYPE: coretype})
 
 
@@ -107,14 +107,14 @@ def time_kernels(coretype: str | None, library: str = LIBRARY) -> Timing | None:
 
 
 def kernels_argv(python: str, coretype: str | None, library: str = LIBRARY) -> list[str]:
-    """What to run, here or on a node, for `timing_of`; `python` is an interpreter there."""
+    """Command to run, here or on a node, for `timing_of`; `python` is an interpreter there."""
     setting = [] if coretype is None else [f"{CORETYPE}={coretype}"]
     words = [python, "-I", "-S", "-c", _CHILD, library, str(_REPEATS)]
     return ["env", "-u", CORETYPE, "OPENBLAS_NUM_THREADS=1", *setting, *words]
 
 
 def timing_of(coretype: str | None, output: str) -> Timing | None:
-    """What the program of `kernels_argv` printed; None where that makes no sense."""
+    """Timing that the program of `kernels_argv` printed; None if that makes no sense."""
     try:
         seen = json.loads(output)
         return Timing(coretype, str(seen["core_name"]), str(seen["config"]), float(seen["gflops"]))

@@ -60,7 +60,7 @@ class Layout:
         return sum(self.cores[each].socket == self.cores[core].socket for each in active)
 
     def distance(self, first: int, second: int) -> str:
-        """What two cores have in common: same-l3, same-socket or other-socket."""
+        """Nearest level that two cores share: same-l3, same-socket or other-socket."""
         one, other = self.cores[first], self.cores[second]
         if one.socket != other.socket:
             return "other-socket"
@@ -77,8 +77,8 @@ def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str
 
     sources: see `node_agent.facts.layout_sources`
     allowed: hardware threads that the affinity mask and the cpuset leave
-    made_up: value of the variable MADE_UP, None where it is not set
-    Raises InputError where that makes no sense.
+    made_up: value of the variable MADE_UP, None if it is not set
+    Raises InputError if that makes no sense.
     """
     if made_up is not None:
         return made_up_layout(made_up, sorted(allowed))
@@ -88,7 +88,7 @@ def layout_of(sources: Mapping[str, Any], allowed: Collection[int], made_up: str
 
 
 def from_hwloc(xml: str, allowed: Collection[int]) -> Layout | None:
-    """From the XML of lstopo; None where that is no such document, or does not have all the threads `allowed`."""
+    """From the XML of lstopo; None if that is no such document, or does not have all the threads `allowed`."""
     found: list[_Thread] = []
     kept: list[Object] = []  # no two objects that are alive have one id
 
@@ -182,7 +182,7 @@ def _is_l3(each: Object) -> bool:
 
 
 def _lowest_bit(nodeset: str) -> int:
-    """Of a set as hwloc prints it, 32 bits a word and the highest first; 0 for an empty one."""
+    """Lowest bit of a set as hwloc prints it, 32 bits a word and the highest first; 0 for an empty one."""
     try:
         words = [int(word, 16) if word.strip("0x") else 0 for word in nodeset.split(",")]
     except ValueError:
@@ -194,7 +194,7 @@ def _lowest_bit(nodeset: str) -> int:
 
 
 def layout_here() -> Layout:
-    """Asks hwloc, or the kernel where it is not installed; raises InputError where the variable MADE_UP is wrong."""
+    """Asks hwloc, or the kernel where it is not installed; raises InputError if the variable MADE_UP is wrong."""
     allowed = sorted(os.sched_getaffinity(0))
     return layout_of(layout_sources(SystemFiles("/"), allowed), allowed, os.environ.get(MADE_UP))
 

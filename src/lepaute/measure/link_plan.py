@@ -54,7 +54,7 @@ def pair_cores(first: Place, second: Place) -> tuple[int, int]:
 
 
 def flow_counts(cores: int) -> list[int]:
-    """1, 2, 4 ... and all: the numbers of flows between nodes of so many cores that are worth a look."""
+    """1, 2, 4 ... and all: the numbers of flows between nodes of this many cores that are worth a look."""
     return [*(1 << power for power in range(cores.bit_length()) if 1 << power < cores), cores]
 
 

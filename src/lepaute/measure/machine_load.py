@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the machine did between two samples, in seconds of CPU time of all its cores together."""
+    """Load of the machine between two samples, in seconds of CPU time of all its cores together."""
 
     wall_s: float
     cores: int
@@ -47,7 +47,7 @@ def sample() -> Sample:
 
 
 def samples(nodes: Nodes, names: Sequence[str], own_s: float = 0.0) -> dict[str, Sample]:
-    """Of these nodes; own_s: CPU time of this process, where it shares the node. Raises NodeLost where one is lost."""
+    """Loads of nodes; own_s: CPU time of this process, if it shares the node. Raises NodeLost if one is lost."""
     counters = nodes.call("load")
     if lost := [name for name in names if name not in counters]:
         raise NodeLost(f"{lost[0]} is lost")

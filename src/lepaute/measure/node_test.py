@@ -106,7 +106,7 @@ def node_test_design(seed: int, scale: Scale, order_seed: int) -> Design:
 
 @dataclass(frozen=True, slots=True)
 class CoreCalls:
-    """Of one core: its hardware thread, the calls in the order of the design, and what reading the clock costs."""
+    """Calls of a core: its hardware thread, the calls in the order of the design, and what reading the clock costs."""
 
     cpu: int
     start_s: tuple[float, ...]
@@ -176,7 +176,7 @@ def together(threads: list[int], design: str, seed: int) -> str:
     return "\n".join([*runs, "for one in $all; do wait $one; done"])
 
 
-def pingpongs(seed: int, *, quick: bool) -> Design:
+def pingpong_design(seed: int, *, quick: bool) -> Design:
     """Messages of all sizes, there and back."""
     counts = {"pingpong": QUICK_PINGPONGS if quick else PINGPONGS}
     return p2p_design(seed, counts=counts, size_range_bytes=(1, MAX_BYTES))
@@ -251,6 +251,6 @@ def _p2p_rows(node: Nodes) -> list[dict[str, float | str]]:
 
 
 def absent_sensors(samples: Iterable[Mapping[str, object]]) -> list[str]:
-    """Those without a number in any sample."""
+    """Sensors without a number in any sample."""
     seen = {name for sample in samples for name, value in sample.items() if isinstance(value, int | float)}
     return [what for what, prefixes in SENSORS.items() if not any(name.startswith(prefixes) for name in seen)]

@@ -151,7 +151,7 @@ def chosen_workloads(classes: str, seconds: int, parameters: Mapping[str, object
 
 
 def stress_version(node: "Nodes") -> str | None:
-    """Of stress-ng on one node; None where it does not run."""
+    """Version of stress-ng on one node; None if it does not run."""
     result = node.run("stress-ng", "--version", check=False, timeout_s=STRESS_LIMIT_S).only
     found = re.search(r"version (\S{1,40})", result.stdout + result.stderr)
     return found[1] if result.ok and found else None
@@ -172,7 +172,7 @@ def run_workload(node: "Nodes", layout: "Layout", workload: Workload, seconds: i
 
 
 def figures_of(workload: Workload, result: "Result") -> list[tuple[str, float]]:
-    """Figure and value of everything that a run has told; raises EnvironmentProblem where that is nothing."""
+    """Figure and value of everything that a run has told; raises EnvironmentProblem if that is nothing."""
     if workload.stressor is not None:
         try:
             value = float(read_yaml(result.stdout, "the metrics of stress-ng")["metrics"][0][_RATE])

@@ -121,8 +121,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("ranks", "integer", "1", None, needed=(FLOWS,)),
 )  # fmt: skip
 
-#: Those whose names mean the same in every table, also of an experiment.
-BY_NAME = {column.name: column for column in COLUMNS if column.role is not None}
+#: Columns whose names mean the same in every table, also of an experiment.
+COLUMNS_BY_NAME = {column.name: column for column in COLUMNS if column.role is not None}
 #: Columns without which a table of a calibration cannot be fitted.
 NEEDED = {table: tuple(column.name for column in COLUMNS if table in column.needed) for table in TABLES}
 #: What the fits take where the table of kernels lacks a column; in journals of interrupted calibrations, too.
@@ -148,7 +148,7 @@ def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> 
     """
 
     def is_factor(name: str) -> bool:
-        column = BY_NAME.get(name)
+        column = COLUMNS_BY_NAME.get(name)
         if column is not None and column.role == "factor":
             return True
         if design is None:

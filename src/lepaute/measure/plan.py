@@ -352,7 +352,7 @@ def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, i
 def design_of(
     scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: Sequence[int] = DEFAULT_NBS, share: float = 1.0
 ) -> Design:
-    """What a run of a probe measures; share: of the rows that the scale has for it."""
+    """Design of a run of a probe; share: of the rows that the scale has for it."""
 
     def part(count: int) -> int:
         return max(round(count * share), 1)

@@ -84,7 +84,7 @@ def build_probes(progress: Callable[[str], None] | None = None) -> Probes:
 
 
 def build_sentinel(progress: Callable[[str], None], toolchain: Toolchain) -> Path:
-    """The program of a sentinel alone, which needs no HPL; raises EnvironmentProblem where it cannot be compiled."""
+    """The program of a sentinel alone, which needs no HPL; raises EnvironmentProblem if it cannot be compiled."""
     sources = [probe_source() / source for source in _SOURCES[DGEMM_PROGRAM]]
     words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, sources), *toolchain.blas_flags, "-lm"]
 

@@ -37,7 +37,7 @@ class Table:
 
     def add(self, row: Mapping[str, Value]) -> None:
         """Appends a row. Raises InputError for other columns than the first has, and for a line break in a value;
-        OSError where the disk takes no more, and leaves nothing of the row then.
+        OSError if the disk takes no more, and leaves nothing of the row then.
         """
         for name, value in row.items():
             if any(mark in text for text in (name, value if isinstance(value, str) else "") for mark in "\n\r\0"):
@@ -92,7 +92,7 @@ BLOCK_ROWS = 20_000
 def table_blocks(
     path: Path, tell: Callable[[str], None] = lambda _warning: None, rows: int = BLOCK_ROWS
 ) -> "Iterator[pandas.DataFrame]":
-    """The table in a file that `Table` wrote, so many rows at a time; of a table without rows, one block without any.
+    """The table in a file that `Table` wrote, this many rows at a time; of a table without rows, one block without any.
 
     A column is of whole numbers, of floats or of truth values where all of its cells are, in just the form in which
     such a value is written down; else of texts, so "007", "NA" or "a # b" come back as they were recorded. An empty

@@ -81,7 +81,7 @@ def record(
     solve    : which of the program's timed regions, see trace_of_records
     every_call: a row also for each of many successive probes that find nothing, and for kernels without columns
 
-    Raises InputError for a command that cannot be run, EnvironmentProblem where a tool is missing or the run left
+    Raises InputError for a command that cannot be run, EnvironmentProblem if a tool is missing or the run left
     nothing behind.
     """
     if not words:
@@ -137,7 +137,7 @@ def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple
     """The launcher of a command, and the MPI library that the recorder is built for.
 
     mpicc: that library, as find_library() takes it; by default the one that belongs to the launcher
-    Raises InputError where there is no such program, or the two belong to different libraries; EnvironmentProblem where
+    Raises InputError if there is no such program, or the two belong to different libraries; EnvironmentProblem if
     no launcher of MPI or no wrapper is found.
     """
     if shutil.which(words[0]) is None and Path(words[0]).name not in _LAUNCHERS:

@@ -23,13 +23,13 @@ REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
 @dataclass(frozen=True, slots=True)
 class RankRecord:
-    """What one rank left.
+    """Record that one rank left.
 
     rows    : in the order in which the calls ended; start_ns and end_ns on rank 0's clock
     names   : of each code its kind (a code into KINDS) and its name; code 0 is none
     start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
     end_ns  : when it called MPI_Finalize; the end of its last call where it did not
-    clock_error_ns: most by which this rank's clock may be off, 0 where it is rank 0's own
+    clock_error_ns: most by which this rank's clock may be off, 0 if it is rank 0's own
     finished: whether the rank came to MPI_Finalize
     notes   : lines that the program wrote about itself
     fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
@@ -53,7 +53,7 @@ class RankRecord:
 
 
 def read_rank(path: Path) -> RankRecord:
-    """Reads one raw file; raises EnvironmentProblem where it is not a recording."""
+    """Reads one raw file; raises EnvironmentProblem if it is not a recording."""
     header_type, row_type = _types()
     content = path.read_bytes()
     if len(content) < _HEADER_BYTES or not content.startswith(MAGIC):
@@ -70,7 +70,7 @@ def read_rank(path: Path) -> RankRecord:
     rows = _rows(packed, names)
     last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
     for column in ("start_ns", "end_ns"):
-        rows[column] += _ahead(header, rows[column])
+        rows[column] += _clock_correction_ns(header, rows[column])
     start = int(header["start_ns"])
     return RankRecord(
         rank=int(header["rank"]),
@@ -79,8 +79,8 @@ def read_rank(path: Path) -> RankRecord:
         mpi=_text(header["mpi"]),
         rows=rows,
         names=names,
-        start_ns=start + int(_ahead(header, numpy.array([start]))[0]),
-        end_ns=last + int(_ahead(header, numpy.array([last]))[0]),
+        start_ns=start + int(_clock_correction_ns(header, numpy.array([start]))[0]),
+        end_ns=last + int(_clock_correction_ns(header, numpy.array([last]))[0]),
         clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
         lost=int(header["lost"]),
         finished=bool(header["finished"]),
@@ -158,8 +158,8 @@ def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") 
     return calls
 
 
-def _ahead(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
-    """What to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
+def _clock_correction_ns(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
+    """Correction to add to a rank's own stamps: known in MPI_Init and MPI_Finalize, a straight line in between."""
     first, last = header["clocks"]
     span = int(last["at_ns"]) - int(first["at_ns"])
     if span <= 0 or int(first["add_ns"]) == int(last["add_ns"]):
@@ -178,7 +178,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     metadata: what the caller knows; that of the files is added
     solve   : which timed region, from 1, of a program that marks them, as the HPL built for recordings does; of any
               other program the trace is everything from MPI_Init to MPI_Finalize
-    Raises InputError where there are fewer regions.
+    Raises InputError if there are fewer regions.
     """
     records = sorted(records, key=lambda one: one.rank)
     regions = [_region(record, solve) for record in records]
@@ -232,7 +232,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
 
 
 def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
-    """Start and end of a timed region, None where the program marks none."""
+    """Start and end of a timed region, None if the program marks none."""
     begins, ends = (_spans(record, name) for name in (REGION_BEGINS, REGION_ENDS))
     if not begins:
         return None

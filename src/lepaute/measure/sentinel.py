@@ -18,7 +18,7 @@ from lepaute.measure.design import Design
 from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.channel import NodeLost
-from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.raw_files import header_of_raw, rows_of
 from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.version import __version__
@@ -64,7 +64,7 @@ class Guard:
     """How a sentinel is run outside of a calibration: as the one that a platform remembers.
 
     size : m, n and k; operand_bytes: for these, of each core
-    calls: of each core; cores: how many run at once, where there are so many
+    calls: of each core; cores: how many run at once, where there are this many
     """
 
     program: Path
@@ -83,7 +83,7 @@ class Guard:
         return blas_environment(1, self.coretype)
 
     def words(self, program: str, design: str, out: str, pus: Sequence[int]) -> list[str]:
-        """What is run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in their order."""
+        """Command to run; process r leaves the file `out`.r<r>. pus: hardware threads that may be used, in order."""
         places = ",".join(map(str, pus[: self.cores]))
         memory = ("--max-bytes", str(self.operand_bytes))
         return [program, "--design", design, "--out", out, "--seed", "1", "--cpus", places, *memory]
@@ -122,7 +122,7 @@ class NodeSentinel:
             files = [node.read(f"{raw}.r{rank}").get(channel.name, b"") for rank in range(len(pus))]
             found[channel.hello.boot] = duration_of(text.decode() for text in files)
 
-        each_machine(self._nodes, look)
+        for_each_machine(self._nodes, look)
         if not found:
             raise NodeLost(self._nodes.none_left())
         return sum(found.values()) / len(found)
@@ -131,7 +131,7 @@ class NodeSentinel:
 def duration_of(files: Iterable[str]) -> float:
     """Seconds of a call: the trimmed mean of each raw file, which is of one core, and the mean over them.
 
-    Raises EnvironmentProblem where there are no rows.
+    Raises EnvironmentProblem if there are no rows.
     """
     levels = []
     for text in files:

@@ -15,7 +15,7 @@ from lepaute.kit.mpi_library import MpiLibrary, find_library
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.kernel_set import blas_environment
 
-#: Of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
+#: Flags of our own C files. No -march=native: a probe calls libraries, its own loops are not what is measured.
 C_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
 INSTALL = "apt-get install openmpi-bin libopenmpi-dev libopenblas-dev gcc"
 _BLAS_TRIAL = """
@@ -27,7 +27,7 @@ int main(void) { double x = 1.0; cblas_dscal(1, 2.0, &x, 1); return x == 2.0 ? 0
 def probe_source() -> Path:
     """The folder of the C sources: that of a source checkout, else the copy inside the installed package.
 
-    Raises EnvironmentProblem where neither is there.
+    Raises EnvironmentProblem if neither is there.
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package.parents[1] / "probes", package / "_probes"):
@@ -38,7 +38,7 @@ def probe_source() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """What is needed to build the probes and HPL.
+    """Tools to build the probes and HPL.
 
     compiler  : first line of what mpicc's compiler says of its version
     blas_flags: linker options that bring cblas_*
@@ -82,7 +82,7 @@ def find_program(name: str, package: str) -> Path:
 
 
 def start_here(ranks: int, cpus: Sequence[int] | None = None, *, coretype: str | None = None) -> Start:
-    """What starts a program on `ranks` ranks of this machine, one thread each, with the mpirun on PATH.
+    """Start of a program on `ranks` ranks of this machine, one thread each, with the mpirun on PATH.
 
     cpus    : core of each rank, by default 0, 1, ...; the ranks are bound to them where that is allowed
     coretype: OPENBLAS_CORETYPE, None to leave it as it is

@@ -41,7 +41,7 @@ GFLOPS = Rate("rate_gflops", "Gflop/s")
 class Files:
     """The input and output files of an application, as options of the command line: fields with metadata of options.
 
-    input_option : that of the input file; empty where there is none
+    input_option : that of the input file; empty if there is none
     """
 
     input_option: ClassVar[str] = ""
@@ -70,11 +70,11 @@ class Files:
         return None
 
     def refutes(self, application: "Application") -> str | None:
-        """What an input file says against an application, a line; None where it says nothing."""
+        """What an input file says against an application, a line; None if it says nothing."""
         return None
 
     def report(self, predictions: "Sequence[Prediction]") -> str | None:
-        """The predictions in the form of the application's own report; None where it has none."""
+        """The predictions in the form of the application's own report; None if it has none."""
         return None
 
     def write(self, predictions: "Sequence[Prediction]") -> None:
@@ -83,12 +83,12 @@ class Files:
 
 @dataclass(frozen=True)
 class About:
-    """What is known of all runs of an application.
+    """Facts known of all runs of an application.
 
     title, summary : for people: its name, and what it is
-    core       : name of its program in the core; empty where SMPI alone runs it
+    core       : name of its program in the core; empty if SMPI alone runs it
     behaviour  : how it is simulated
-    rate       : None where time alone counts
+    rate       : None if time alone counts
     files      : its input and output files
     several    : options of which the command line takes several values, and predicts all combinations
     fidelities : those that may be requested
@@ -150,7 +150,7 @@ class Application(Public):
 
     @property
     def rate(self) -> Rate | None:
-        """How it counts its speed; None where time alone counts."""
+        """How it counts its speed; None if time alone counts."""
         return self.about.rate
 
     @property
@@ -165,7 +165,7 @@ class Application(Public):
 
     @property
     def memory_bytes(self) -> int | None:
-        """Memory of its data over all ranks; None where it is not known."""
+        """Memory of its data over all ranks; None if it is not known."""
         return None
 
     @property

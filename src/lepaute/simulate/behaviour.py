@@ -62,7 +62,7 @@ class Behaviour:
 
     @property
     def events(self) -> float:
-        """What simulating one run costs: messages and turns of the ranks, about."""
+        """Approximate cost of simulating one run: messages and turns of the ranks."""
         return float(self.application.ranks)
 
     @property
@@ -87,7 +87,7 @@ class Behaviour:
     def core_parameters(self, *, sampled: bool = False, trial_steps: int = 0, seed: int = 1) -> Any:
         """The parameters as the core takes them, whose names and words are those of the fields.
 
-        trial_steps : simulate so many steps only, to see how long they take, where the application can; 0: a run
+        trial_steps : simulate this many steps only, to see how long they take, where the application can; 0: a run
         seed : of the run, for an application that draws what it does
         """
         return core_parameters(self.application)
@@ -97,11 +97,11 @@ class Behaviour:
         raise InputError(f"{self.application.title} is not a program that SMPI could run; take the native engine")
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        """What a reader must know of it, from one of its runs; a sentence each."""
+        """Warnings about it from one of its runs; a sentence each."""
         return []
 
     def details(self, run: "SimulatedRun") -> dict[str, Any]:
-        """What the JSON of a prediction has of its first run besides what all applications have."""
+        """Keys that the JSON of a prediction has of its first run besides what all applications have."""
         return {}
 
     # ---- windows of its steps, for sampling, tracing and progress ----------------------------------------------------
@@ -115,7 +115,7 @@ class Behaviour:
         return 1.0
 
     def share_done(self, begun_steps: int, *, sampled: bool) -> float:
-        """The share of a run's work that is behind when its ranks have begun so many steps, all ranks together."""
+        """The share of a run's work that is behind when its ranks have begun this many steps, all ranks together."""
         return min(1.0, begun_steps / float(self.application.ranks * self.application.steps))
 
     def trace_rows(self, ranks: Sequence[int], steps: Sequence[int]) -> float:
@@ -130,7 +130,7 @@ class Behaviour:
     def estimated_run_s(
         self, applications: Sequence[Any], runs: int, cores: int, measure: Callable[..., float], fidelity: str
     ) -> list[float] | None:
-        """Seconds that one core takes to simulate a run of each; None where that is short, or nobody knows.
+        """Seconds that one core takes to simulate a run of each; None if that is short, or nobody knows.
 
         measure : (application, trial_steps = 0) simulates a run, or some of its steps, and returns the seconds of one
             core that it took
@@ -149,7 +149,7 @@ class Behaviour:
 
 
 class LaidBehaviour(Behaviour):
-    """That of an application whose `laid` knows all that it will do."""
+    """Behaviour of an application whose `laid` knows all that it will do."""
 
     def laid(self, seed: int = 1) -> "Laid":
         """What the core runs."""
@@ -181,7 +181,7 @@ def core_parameters(application: Any) -> Any:
 def _parameters_class(application: Any) -> type:
     """The class of the core that holds the parameters of an application.
 
-    Raises ImportError where package and core disagree about the parameters, or about the choices of one.
+    Raises ImportError if package and core disagree about the parameters, or about the choices of one.
     """
     parameters: type = getattr(_core, f"{application.__name__}Parameters")
     unknown = [name for name in _core_fields(application) if not hasattr(parameters, name)]

@@ -139,7 +139,7 @@ class Lag:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must know of the drift: that it is not known, extrapolated, or large and left out."""
+        """Warnings about the drift: that it is not known, extrapolated, or large and left out."""
         if self.lag_s is None:
             return self._left_out()
         if self.drift is None:
@@ -215,7 +215,7 @@ class Transfer:
 
     @property
     def total_sd(self) -> float:
-        """Of both errors together."""
+        """Standard deviation of both errors together."""
         return hypot(self.relative_sd, self.configuration_relative_sd)
 
     def to_dict(self) -> dict[str, Any]:
@@ -301,7 +301,7 @@ class Conditions:
 
     @property
     def platform_sha256(self) -> str:
-        """Of the platform as it was calibrated."""
+        """SHA-256 of the platform as it was calibrated."""
         return self.platform.sha256 if self.lag is None else self.lag.platform_sha256
 
     @property
@@ -311,7 +311,7 @@ class Conditions:
         return population is not None and population.draw != "none" and self.layers.days
 
     def run_seed(self, seed: int) -> int:
-        """What decides the draws of single runs, where `seed` decides those of the machine and its day."""
+        """Seed of the draws of single runs, where `seed` decides those of the machine and its day."""
         return (seed + self.repeat * _SPREAD) % 2**64
 
     @property

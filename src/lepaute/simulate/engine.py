@@ -54,7 +54,7 @@ class KernelUse(NamedTuple):
         return "; ".join(ranges) or f"{', '.join(met)}, not fitted together"
 
     def extrapolated(self, name: str, platform: "Platform") -> str:
-        """What a reader must know of a kernel of which some time is outside the fitted ranges."""
+        """Warning about a kernel of which some time is outside the fitted ranges."""
         share = 100.0 * self.extrapolated_time_s / self.time_s
         return f"{share:.0f} % of {name} time is outside the fitted ranges: {self.outside(name, platform)}"
 
@@ -78,7 +78,7 @@ class MessageUse:
     fitted_bytes : smallest and largest size that the model of the class was fitted to, both inclusive
     time_s       : sum of the times of all messages, each as if it were alone and without noise; outside_time_s of
                    those whose size is outside fitted_bytes
-    outside_from_bytes, outside_to_bytes : smallest and largest size among those, None where there are none
+    outside_from_bytes, outside_to_bytes : smallest and largest size among those, None if there are none
     """
 
     link: str
@@ -108,10 +108,10 @@ class SimulatedRun:
     time_s      : of what the application times; whole_s of all that its kernels are counted in
     computing_s : seconds inside kernels, waiting_s inside communication, both over all ranks
     moving      : share of the time of all ranks in moving messages
-    message_use : by class of links, where the platform knows the sizes it was fitted to; None where the engine does
+    message_use : by class of links, where the platform knows the sizes it was fitted to; None if the engine does
                   not tell. messages_s : time of the messages of all classes, each as if alone
-    sampling    : None where every step was simulated
-    breakdown   : where the time of all ranks went; None where the engine does not tell
+    sampling    : None if every step was simulated
+    breakdown   : where the time of all ranks went; None if the engine does not tell
     began_s, ended_s : of the simulation, on the clock of time.perf_counter
     """
 
@@ -148,7 +148,7 @@ class Simulator(Protocol):
         """Makes what all runs of `application` share; raises InputError for what cannot be simulated."""
 
     def progress_of(self, application: "Application") -> "RunProgress | None":
-        """What tells how far a run has come, to be given to run(); None where the engine does not know."""
+        """Meter of how far a run has come, for run(); None if the engine does not know."""
 
     def run(
         self,
@@ -161,20 +161,20 @@ class Simulator(Protocol):
     ) -> SimulatedRun:
         """One run; the `first` of a prediction is the one that is traced or shown, a `priced` one that of effects().
 
-        Raises InputError for what does not fit, SimulationError where the application fails or ends in a deadlock.
+        Raises InputError for what does not fit, SimulationError if the application fails or ends in a deadlock.
         """
 
     def effects(self, application: "Application", seeds: Sequence[int]) -> "list[list[float]] | None":
         """How many times as long the parts of the priced run take under the draws of each seed, without its noise.
 
-        The parts: computing, and the messages of each class of links. None where the engine cannot tell.
+        The parts: computing, and the messages of each class of links. None if the engine cannot tell.
         """
 
     def fidelity(self, run: SimulatedRun) -> str:
         """How the run was simulated, in a word for the JSON."""
 
     def warnings(self, run: SimulatedRun) -> list[str]:
-        """What a reader must know about how the engine sees the platform; a sentence each."""
+        """Warnings about how the engine sees the platform; a sentence each."""
 
 
 class Engine(Protocol):

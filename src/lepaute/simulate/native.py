@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")
-#: Of the time of messages; below it, an extrapolation is not worth a sentence.
+#: Share of the time of messages; below it, an extrapolation is not worth a sentence.
 SMALL_SHARE = 0.005
 
 
@@ -141,7 +141,7 @@ class NativeSimulator:
         return [draws.effects(self._machine_of(application, seed), [(seed, run_seed(seed))])[0] for seed in seeds]
 
     def measure(self, application: "Application", trial_steps: int = 0) -> float:
-        """Seconds of one core that a run takes; of so many steps of it."""
+        """Seconds of one core that a run takes; of this many steps of it."""
         behaviour, machine = self._behaviour_of(application), self._machine(application)
         cores = self._core_of_rank(application)
         began_s = time.thread_time()

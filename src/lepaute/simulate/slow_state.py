@@ -21,7 +21,7 @@ from lepaute.stats.student import NORMAL_975
 #: Streams of the draws of a machine, of a run, and of the courses that stand for all runs.
 _OF_MACHINE, _OF_RUN, _OF_COURSE = 0x534C4F4D, 0x534C4F52, 0x534C4F43
 #: Changes of the number of slow nodes, 10,000 episodes of a node: a run that would see more takes what is expected; so
-#: does one on so many nodes that none is slow for a smaller share of the time only.
+#: does one on this many nodes that none is slow for a smaller share of the time only.
 MAX_CHANGES, MIN_QUICK = 20_000, 1e-12
 #: Undisturbed times that stand for all, machines, and changes of the course of each machine.
 POINTS, MACHINES, MIN_COURSE, MAX_COURSE = 4096, 32, 512, 4096
@@ -29,7 +29,7 @@ _GOLDEN = 0.6180339887498949
 
 
 class Effect(NamedTuple):
-    """What becomes of the time of any run: mean and ends of its interval, and the mean of its inverse, over those of
+    """Effect on the time of any run: mean and ends of its interval, and the mean of its inverse, over those of
     undisturbed runs.
 
     share : of runs that meet the slow state;  most : times as long as 95 % of these take at most; None: too few do
@@ -118,12 +118,12 @@ class SlowNodes:
 
     @property
     def pace(self) -> float:
-        """What a long run gets done in a second."""
+        """Work that a long run gets done in a second."""
         slow = min(1.0, _exponential(0.5 * self.factor_sd * self.factor_sd) / self.factor)
         return self.quick + (1.0 - self.quick) * slow
 
     def changes_in(self, time_s: float) -> float:
-        """Of the number of slow nodes, about, in a run that takes so long undisturbed."""
+        """About how many changes the number of slow nodes makes in a run that takes this long undisturbed."""
         return 2.0 * self.nodes * self.share / self.length_s * time_s / self.pace
 
     def is_steady(self, time_s: float) -> bool:
@@ -141,7 +141,7 @@ class _Course(NamedTuple):
 
     @classmethod
     def of(cls, machine: SlowNodes, seed: int, stream: int, changes: int, enough_s: float | None = None) -> "_Course":
-        """Of so many changes, fewer where enough is done before."""
+        """Course of this many changes, fewer if enough is done before."""
         uniforms = iter(_core.uniforms(seed, stream, 1, 2 * changes + 1))
         up, down, log = 1.0 / machine.gap_s, 1.0 / machine.length_s, _core.natural_log
         # Slow nodes at first: binomial, by inversion.
@@ -187,13 +187,13 @@ def _exponential(exponent: float) -> float:
 
 @lru_cache(maxsize=2)
 def _quantiles(count: int) -> list[float]:
-    """Of the normal distribution, in the middle of so many equal shares; the last digits depend on the processor."""
+    """Normal quantiles, in the middle of this many equal shares; the last digits depend on the processor."""
     return [float(f"{NormalDist().inv_cdf((at + 0.5) / count):.12g}") for at in range(count)]
 
 
 @lru_cache(maxsize=64)
 def _machines(slow: SlowNodes) -> list[SlowNodes]:
-    """That stand for the errors of the figures: each at all quantiles, in orders that have nothing in common."""
+    """Machines for the errors of the figures: each at all quantiles, in orders that have nothing in common."""
     z, orders = _quantiles(MACHINES), ((1, 0), (7, 18), (11, 3))
     return [slow.on_machine([z[(step * at + first) % MACHINES] for step, first in orders]) for at in range(MACHINES)]
 

@@ -81,9 +81,8 @@ def run_tasks(
                 results[task.key] = result
                 behind += task.cost
             if progress is not None:
-                under_way = sum(
-                    task.cost * _share_done(task, began_s, clocked=clocked) for task, began_s in list(running.values())
-                )
+                started = list(running.values())
+                under_way = sum(task.cost * _fraction_done(task, began_s, clocked=clocked) for task, began_s in started)
                 progress(min(1.0, (behind + under_way) / total))
     finally:
         # Not waiting: where all went well there is nothing to wait for, and an interrupt is answered at once.
@@ -94,7 +93,7 @@ def run_tasks(
     return results
 
 
-def _share_done(task: Task[Any, Any], began_s: float, *, clocked: bool) -> float:
+def _fraction_done(task: Task[Any, Any], began_s: float, *, clocked: bool) -> float:
     if task.progress is not None:
         return min(ALMOST, task.progress.share_done())
     return min(ALMOST, (time.perf_counter() - began_s) / max(task.cost, 1e-9)) if clocked else 0.0

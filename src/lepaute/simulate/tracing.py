@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     npt = later("numpy.typing")
 
-#: Of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
+#: Categories of the engine, in its order; "other" stands beside them: waiting for the last rank at the end.
 CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe")
 
 #: About as many rows does a trace get unless its ranks and steps are chosen: a Perfetto file of some 200 MB.
@@ -63,14 +63,14 @@ class TraceRequest(Public):
             request = replace(request, ranks=behaviour.trace_ranks())
             ranks = request.ranks or ()
         if self.steps is None and behaviour.trace_rows(ranks, steps) > MAX_ROWS:
-            request = replace(request, steps=middle_steps(application, ranks))
+            request = replace(request, steps=_middle_steps(application, ranks))
         return request
 
     def to_core(self, ranks: int) -> tuple[Sequence[int], Sequence[int] | None]:
         return (range(ranks) if self.ranks is None else self.ranks), self.steps
 
 
-def middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
+def _middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[int, ...]:
     """As many steps in the middle of the run as make at most MAX_ROWS rows, and at least one."""
     steps, behaviour = application.steps, application.on()
 
@@ -132,7 +132,7 @@ def _same(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
 
 
 def nodes_of(platform: "Platform", cores: "Sequence[int]") -> dict[str, Any]:
-    """What the metadata of a trace say of nodes: of each rank the index of its own, and the number of the first."""
+    """Node facts for the metadata of a trace: of each rank the index of its own, and the number of the first."""
     return {"nodes": [core // platform.nodes.cores for core in cores], "first_node": platform.nodes.first_number}
 
 

@@ -53,7 +53,7 @@ class Shift:
 
 
 def block_sizes(values: int) -> tuple[int, ...]:
-    """How many of so many values of either sample are in each block: BLOCK, or evenly a few more."""
+    """How many of this many values of either sample are in each block: BLOCK, or evenly a few more."""
     blocks = max(1, values // BLOCK)
     return tuple(values // blocks + (number < values % blocks) for number in range(blocks))
 
@@ -216,7 +216,7 @@ def _double_ranks(values: Floats) -> Integers:
 
 
 def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floats | None:
-    """The chance of each rank sum, from 0 up, when labels are exchanged within blocks; None where it takes too long."""
+    """The chance of each rank sum, from 0 up, when labels are exchanged within blocks; None if it takes too long."""
     chosen = [int(np.count_nonzero(one)) for one in second]
     tops = [int(np.sort(one)[-count:].sum()) for one, count in zip(ranks, chosen, strict=True)]
     additions = sum(len(one) * count * top for one, count, top in zip(ranks, chosen, tops, strict=True))

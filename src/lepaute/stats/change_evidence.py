@@ -38,12 +38,12 @@ from lepaute.stats.group_effects import LONG_RUN, PartialShifts
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
 FURTHEST = 15.0  # where innovations are cut off
-#: What a likelihood ratio is of: a shift of the level, in standard deviations, and a scatter so many times as wide.
+#: What a likelihood ratio is of: a shift of the level, in standard deviations, and a scatter this many times as wide.
 Alternative = tuple[float, float]
 UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS)
 #: Of Student's t, heavy-tailed noise, and what a scale that is estimated by winsorised values is to that of t.
 TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
-#: The group's variance is worth at most so many values of one's own.
+#: The group's variance is worth at most this many values of one's own.
 MAX_PRIOR_DEGREES = 40.0
 #: Fewer streams say nothing of each other.
 MIN_PEERS = 3
@@ -57,9 +57,9 @@ WINSOR = 2.0
 NORMAL_SCALE = 0.945
 #: Fewer earlier values say nothing.
 FEWEST = 3
-#: Correlation of neighbours before any value is seen, worth so many values; never above the last.
+#: Correlation of neighbours before any value is seen, worth this many values; never above the last.
 PRIOR_RHO, PRIOR_VALUES, MAX_RHO = 0.6, 20, 0.9
-#: After an event scale and correlation of before are worth at most so many values.
+#: After an event scale and correlation of before are worth at most this many values.
 KEPT_VALUES = 50
 #: Days: as many again have half of the weight of a change.
 HALF_WEIGHT_DAYS = 50
@@ -354,7 +354,7 @@ class ChangeEvidence:
                 values[streams] = getattr(other, each.name)
 
     def directions(self) -> Integers:
-        """1 where the evidence is of a larger level, -1 where of a smaller one, shape (streams,)."""
+        """1 where the evidence is of a larger level, -1 if of a smaller one, shape (streams,)."""
         up, down = self.products[:, : len(SHIFTS)].sum(axis=1), self.products[:, len(SHIFTS) :].sum(axis=1)
         return np.where(up >= down, 1, -1).astype(np.int64)
 
@@ -363,13 +363,13 @@ class ChangeEvidence:
         return self.origin + self.expected[:, 0]
 
     def deviations(self, values: Floats) -> Floats:
-        """Values less the first ones without common effects; NaN where there is no value, or none before it."""
+        """Values less the first ones without common effects; NaN if there is no value, or none before it."""
         return np.where(self.count > 0, values - self.anchor, np.nan)
 
     def residuals(self, values: Floats, groups: Integers, common: Floats) -> tuple[Floats, Floats, Floats]:
         """What level and response do not explain of values beside these common effects; of streams scale and `rho`.
 
-        NaN where there is no value, or none before it; the scale NaN where it rests on too few.
+        NaN if there is no value, or none before it; the scale NaN if it rests on too few.
         """
         explained = self.levels() + (self.expected[:, 1:] * common).sum(axis=1)
         return (
@@ -409,7 +409,7 @@ class ChangeEvidence:
     def update(
         self, values: Floats, groups: Integers | None = None, common: Floats | None = None, least: Floats | None = None
     ) -> None:
-        """Takes a value of each stream, NaN where there is none; shape (streams,).
+        """Takes a value of each stream, NaN if there is none; shape (streams,).
 
         groups : numbers from 0 of streams with noise alike, such as the machines of a cluster: what their scale and
                  correlation have in common is pooled
@@ -493,7 +493,7 @@ class ChangeEvidence:
         return np.sqrt((worth * prior + degrees * variance) / (worth + degrees)), (degrees + worth).astype(np.int64)
 
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
-        """z, reduced : NaN where nothing is tested"""
+        """z, reduced : NaN if nothing is tested"""
         begun = HALF_WEIGHT_DAYS + self.tests
         self.products += np.where(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), 0.0)[:, None]
         self.products *= factors(z, degrees, UPWARDS, reduced)

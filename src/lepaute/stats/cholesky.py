@@ -19,7 +19,7 @@ def lower_factor(covariance: Matrix) -> list[list[float]]:
     """L with L L^T = covariance, lower triangular; a column of zeros where a variance follows from those before.
 
     covariance : symmetric, positive semi-definite up to rounding, in any units
-    Raises ValueError where it is not positive semi-definite, naming the row (from 0).
+    Raises ValueError if it is not positive semi-definite, naming the row (from 0).
     """
     size = len(covariance)
     factor = [[0.0] * size for _ in range(size)]
@@ -43,7 +43,7 @@ def lower_factor(covariance: Matrix) -> list[list[float]]:
     return factor
 
 
-def lower_times(factor: Matrix, vector: Sequence[float]) -> list[float]:
+def multiply_lower_triangular(factor: Matrix, vector: Sequence[float]) -> list[float]:
     """L v for a lower triangular L."""
     product = []
     for row, values in enumerate(factor):

@@ -22,7 +22,7 @@ from lepaute.stats.expanding import Floats, Integers
 class BetweenDays:
     """Covariances of what differs between the days of a unit, both shape (p, p), positive semi-definite.
 
-    individual : of each unit's own part;  common : of the part that all share, None where it cannot be separated
+    individual : of each unit's own part;  common : of the part that all share, None if it cannot be separated
     total  : individual + common before anything was projected, unbiased
     degrees_of_freedom : rows - units
     """
@@ -41,7 +41,7 @@ def between_days(unit: Integers, day: Integers, values: Floats) -> BetweenDays:
     fit of an effect for each unit and each day has expectation (rows - rank) individual. Their difference is common;
     its negative part (of eigenvalues, in units of the total) is dropped, and individual is then what is missing to the
     total.
-    Raises ValueError where no unit has two days.
+    Raises ValueError if no unit has two days.
     """
     count = np.bincount(unit)
     deviations = values - unit_means(unit, values)[unit]

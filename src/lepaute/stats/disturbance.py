@@ -47,7 +47,7 @@ GRANULARITY_S = 0.03
 OTHER_USERS_CORES = 0.05
 MINIMUM_CPU_SHARE = 0.97  # of a rank's wall time: Open MPI polls while it waits (in 64 quiet runs at least 0.996)
 CPU_TIME_TOLERANCE_S = 0.005  # a little more than one tick of a 250 Hz kernel: below it a short run cannot be judged
-#: Until so many sentinels are known as make a `slow_limit`, one may differ from another by this.
+#: Until this many sentinels are known as make a `slow_limit`, one may differ from another by this.
 MAX_SENTINEL_CHANGE = 0.10
 SENTINELS_OF_A_LIMIT = 6
 #: Sentinels of a campaign before one is slow among them.
@@ -60,8 +60,8 @@ def seen_by(causes: Iterable[str]) -> str:
     causes: of each measurement all causes in one text
     """
     seen = Counter(witness for text in causes for witness in WITNESSES if f"; {witness}: " in f"; {text}")
-    told = ", ".join(f"{witness} {seen[witness]}" for witness in WITNESSES if seen[witness])
-    return f"as seen by {told}" if told else "by other load"
+    counts = ", ".join(f"{witness} {seen[witness]}" for witness in WITNESSES if seen[witness])
+    return f"as seen by {counts}" if counts else "by other load"
 
 
 def load_causes(wall_s: float, cores: int, others_cpu_s: float, steal_s: float) -> tuple[str, ...]:
@@ -170,14 +170,14 @@ def centred(log_ratio: Floats, kind: Integers) -> Floats:
     return result
 
 
-def slow_levels(
+def _slow_levels(
     start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
 ) -> Floats:
     """By how many times the limit the level of a slow step is above the median, 0 for the others; shape (steps,).
 
     log_ratio : log(measured / expected), see `centred`
     launch, core : where each step ran; cores of a launch run at the same time
-    work : what scatters alike: the limit is that of launches of so many cores with this work
+    work : what scatters alike: the limit is that of launches of this many cores with this work
     """
     level, share, cores = _levels(start_s, duration_s, log_ratio, launch, core)
     result = np.zeros(len(level))
@@ -210,8 +210,8 @@ class SlowStretch(NamedTuple):
 def slow_stretches(
     start_s: Floats, duration_s: Floats, log_ratio: Floats, launch: Integers, core: Integers, work: Integers | int = 0
 ) -> list[SlowStretch]:
-    """Steps that are slow by `slow_levels` and follow each other no more than APART_S apart, together."""
-    limits, end_s, result = slow_levels(start_s, duration_s, log_ratio, launch, core, work), start_s + duration_s, []
+    """Steps that are slow by `_slow_levels` and follow each other no more than APART_S apart, together."""
+    limits, end_s, result = _slow_levels(start_s, duration_s, log_ratio, launch, core, work), start_s + duration_s, []
     for number in np.unique(launch[limits > 0.0]):
         slow = np.flatnonzero((limits > 0.0) & (launch == number))
         slow = slow[np.argsort(start_s[slow], kind="stable")]

@@ -21,10 +21,10 @@ class ExpandingMoments:
     """A row for each value, in the order given.
 
     n           : values of the reference set, shape (rows,); 0 or below: so many less one are missing to the first one
-    mean        : of the reference set, shape (rows, p); 0 where n < 1
-    scatter     : its sum of products of deviations, (n - 1) S, shape (rows, p, p); 0 where n < 2
-    window_mean : of the r values tested, shape (rows, p); NaN where there are fewer
-    window      : rows of the values tested, the value itself first, shape (rows, r); -1 where there are fewer
+    mean        : of the reference set, shape (rows, p); 0 if n < 1
+    scatter     : its sum of products of deviations, (n - 1) S, shape (rows, p, p); 0 if n < 2
+    window_mean : of the r values tested, shape (rows, p); NaN if there are fewer
+    window      : rows of the values tested, the value itself first, shape (rows, r); -1 if there are fewer
     """
 
     n: Integers

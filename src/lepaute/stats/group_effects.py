@@ -3,7 +3,7 @@
 A deviation of machine i on day t is R(t) + e(i, t), with R the effect of its group. It is predicted by the median of
 the deviations of the *others* of the group, times a share: the regression of deviations on these medians, about
 s^2 / (s^2 + v) for an effect of variance s^2 and medians with an error of variance v. So neither a machine's own
-change nor a broken neighbour is taken off. Deviations have shape (days, streams), NaN where there is no value. A group
+change nor a broken neighbour is taken off. Deviations have shape (days, streams), NaN if there is no value. A group
 is a number from 0 of each stream, shape (streams,), -1 for none.
 """
 
@@ -26,7 +26,7 @@ MIN_NODES, MIN_STREAMS = 2, 3
 LEVEL = 0.01
 #: Stretches of days that count as independent.
 BLOCKS = 8
-#: Groups are sought in means of so many days: what wanders slowly is what matters.
+#: Groups are sought in means of this many days: what wanders slowly is what matters.
 MEAN_DAYS = 5
 #: Means of every second stretch without which no group is sought, and numbers of groups that are tried.
 MIN_MEANS = 4
@@ -36,9 +36,9 @@ MIN_SHARE = 0.25
 _COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 #: In robust standard deviations of a stream: what is further out counts as if it were there.
 FAR = 3.0
-#: Means of so many rounds, in which it shows whether a part of a fleet shifted: a large shift at once.
+#: Means of this many rounds, in which it shows whether a part of a fleet shifted: a large shift at once.
 WINDOWS = (1, 2, 4, 8, 16)
-#: Both parts have so many streams at least, and this share of them: fewer hardly move the median of all.
+#: Both parts have this many streams at least, and this share of them: fewer hardly move the median of all.
 MIN_IN_PART, MIN_PART = 4, 0.1
 #: Their means are so many standard deviations within a part from each other: normal values cut in two have 2.7, uniform
 #: ones 3.5.
@@ -48,7 +48,7 @@ SEPARATION = 4.0
 def medians(deviations: Floats, group: Integers, order: Integers | None = None) -> tuple[Floats, Floats]:
     """The median of each group, shape (..., groups), and of the others of its group for each stream, (..., streams).
 
-    deviations : shape (..., streams); NaN where fewer than MIN_OTHERS, of a group one more, have a value
+    deviations : shape (..., streams); NaN if fewer than MIN_OTHERS, of a group one more, have a value
     order : of the streams by deviation, for each day, where it is known
     """
     values = np.ascontiguousarray(deviations.reshape(-1, deviations.shape[-1]))
@@ -92,7 +92,7 @@ class PartialShifts:
         """Whether others have shifted than in the round before.
 
         residuals, scale, rho : of each stream, what is not explained beside these effects, NaN for none, the scale of
-            its innovations, NaN where it is not known, and the correlation of neighbours
+            its innovations, NaN if it is not known, and the correlation of neighbours
         effect, slow : of each fleet, in this round, and what it was slowly before
         """
         self.residuals = np.concatenate([residuals[None], self.residuals[:-1]])
@@ -154,7 +154,7 @@ def _upper_part(values: Floats, scale: float) -> Booleans | None:
 
 
 def limited(deviations: Floats) -> tuple[Floats, Floats]:
-    """The deviations, far ones drawn in, and the robust standard deviation of each stream, 0 where there is none."""
+    """The deviations, far ones drawn in, and the robust standard deviation of each stream, 0 if there is none."""
     ranked = np.sort(np.abs(deviations), axis=0)  # NaN last
     count = np.isfinite(deviations).sum(axis=0)
     middle = np.minimum(np.maximum(count - 1, 0) // 2, len(ranked) - 1)
@@ -163,12 +163,12 @@ def limited(deviations: Floats) -> tuple[Floats, Floats]:
 
 
 def others_on_days(deviations: Floats, group: Integers, order: Integers | None = None) -> Floats:
-    """For each day and stream the median of the others of its group, NaN where there are too few."""
+    """For each day and stream the median of the others of its group, NaN if there are too few."""
     return medians(deviations, group, order)[1]
 
 
 def share_of(deviations: Floats, group: Integers, level: float = LEVEL) -> float:
-    """The share of the medians of others that is taken off, in [0, 1]: 0 where it is not above 0 at this level."""
+    """The share of the medians of others that is taken off, in [0, 1]: 0 if it is not above 0 at this level."""
     return _share_by(deviations, others_on_days(deviations, group), level)[0]
 
 
@@ -197,7 +197,7 @@ def _share_by(
 
 
 def found_groups(deviations: Floats, node: Integers, changed: Booleans) -> tuple[Integers, float]:
-    """Groups of whole nodes whose machines wander together, and their share; none and 0 where nothing shows any.
+    """Groups of whole nodes whose machines wander together, and their share; none and 0 if nothing shows any.
 
     node : number of each stream's node, from 0; changed : streams whose level seems to have changed, which say nothing:
     a fault of several nodes is no group
@@ -241,10 +241,10 @@ def _reassigned(deviations: Floats, node: Integers, group: Integers, share: floa
         gain = np.divide(np.maximum(products, 0.0) ** 2, squares, out=np.zeros(len(node)), where=squares > 0)
         better = (gain > most) & (products >= share * squares)
         best, most = np.where(better, number, best), np.where(better, gain, most)
-    return _large_enough(best, node)
+    return _drop_small_groups(best, node)
 
 
-def _large_enough(group: Integers, node: Integers) -> Integers:
+def _drop_small_groups(group: Integers, node: Integers) -> Integers:
     """The groups with enough nodes and streams, numbered anew."""
     number = np.full(len(group), -1, np.int64)
     for each in np.unique(group[group >= 0]):
@@ -255,7 +255,7 @@ def _large_enough(group: Integers, node: Integers) -> Integers:
 
 
 def _likeness(deviations: Floats, node: Integers) -> Floats:
-    """Correlations of the nodes' means over MEAN_DAYS, shape (nodes, nodes); 0 where nothing is known of a pair."""
+    """Correlations of the nodes' means over MEAN_DAYS, shape (nodes, nodes); 0 if nothing is known of a pair."""
     days = len(deviations) // MEAN_DAYS * MEAN_DAYS
     nodes = int(node.max()) + 1
     parts = deviations[:days].reshape(-1, MEAN_DAYS, len(node))
@@ -280,7 +280,7 @@ def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     for count in _COUNTS:
         if MIN_NODES * count > nodes:
             return
-        group = _large_enough(hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
+        group = _drop_small_groups(hierarchy.fcluster(tree, count, criterion="maxclust")[node].astype(np.int64), node)
         if group.max() > 0 or (group.max() == 0 and (group < 0).any()):
             yield group
 
@@ -293,7 +293,7 @@ LONG_RUN = (1 + WANDER_RHO) / (1 - WANDER_RHO)
 
 
 def hidden_wander(deviations: Floats, rho: Floats, level: float = LEVEL) -> float:
-    """The variance of a wander under the noise of a fleet, in variances of a stream; 0 where none shows at this level.
+    """The variance of a wander under the noise of a fleet, in variances of a stream; 0 if none shows at this level.
 
     rho : of each stream, the correlation of neighbours that is known of, shape (streams,)
     A mixture of noise and wander has hardly any correlation of neighbours, but differences that go on growing with the

@@ -33,7 +33,7 @@ def median_rank(count: int, miss: float) -> int:
     """The largest r such that [x(r), x(n + 1 - r)] of the ordered values misses the median with chance <= `miss`.
 
     count : n >= 1 values; miss : in (0, 1)
-    The chance is 2 P(B <= r - 1), B binomial(n, 1/2); 0 where not even the extremes are enough. Values with ties make
+    The chance is 2 P(B <= r - 1), B binomial(n, 1/2); 0 if not even the extremes are enough. Values with ties make
     the interval cover more often, never less.
     Source: Conover, Practical Nonparametric Statistics, section 3.2 (confidence interval for a quantile).
     """
@@ -74,14 +74,14 @@ def upper_trimmed_mean(values: Sequence[float], share: float = 0.05) -> float:
 
 
 class Interval(NamedTuple):
-    """[low, high], in the unit of the values; both None where a single value says nothing about the spread."""
+    """[low, high], in the unit of the values; both None if a single value says nothing about the spread."""
 
     low: float | None
     high: float | None
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Both as numbers, NaN where there is no interval."""
+        """Both as numbers, NaN if there is no interval."""
         return nan if self.low is None else self.low, nan if self.high is None else self.high
 
 
@@ -100,7 +100,7 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
         add up
     controls : of the values; what they explain of the logarithms is taken out of the values, and the distance of its
         quantiles added in the same way: Student's interval, with a degree of freedom less for each, is of what is left
-    Raises InputError where there is no value, or one that is not finite or below 0.
+    Raises InputError if there is no value, or one that is not finite or below 0.
     """
     if not values or not all(isfinite(value) and value >= 0.0 for value in values):
         raise InputError(f"a prediction interval needs finite values >= 0; got {list(values)[:5]!r}")
@@ -124,7 +124,7 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
 
 def runs_that_tell(mean: float, sd: float, known_sd: float, count: int, estimated: int = 0) -> int | None:
     """Values, `count` at least, with which 0 would be outside their 95 % prediction interval if mean and standard
-    deviation are what they seem; None where no number would do.
+    deviation are what they seem; None if no number would do.
 
     known_sd : the part of the spread that no further value changes;  estimated : coefficients that they have to tell
     """

@@ -32,8 +32,8 @@ Floats = npt.NDArray[np.float64]
 
 #: The promised expected share of false alarms among alarms, over the whole life of a watch.
 LEVEL = 0.05
-#: Fewer values say nothing of their spread by themselves: it is taken for this, worth so many values.
-MIN_SPREAD, USUAL_SPREAD, WORTH = 8, 0.03, 4
+#: Fewer values say nothing of their spread by themselves: it is taken for this, worth this many values.
+MIN_SPREAD, USUAL_SPREAD, PRIOR_WEIGHT = 8, 0.03, 4
 _SIMULATED = 20_000
 
 
@@ -176,10 +176,10 @@ def outlier_p_values(size: Floats, usual: float = USUAL_SPREAD) -> Floats:
             return np.ones(len(size))
         largest = _largest_distances(len(size))
         return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
-    chances, degrees = [], WORTH + len(size) - 2
+    chances, degrees = [], PRIOR_WEIGHT + len(size) - 2
     for at in range(len(size)):
         others = np.delete(size, at)
-        variance = (WORTH * usual**2 + float(((others - others.mean()) ** 2).sum())) / degrees
+        variance = (PRIOR_WEIGHT * usual**2 + float(((others - others.mean()) ** 2).sum())) / degrees
         t = abs(size[at] - others.mean()) / np.sqrt(variance * (1 + 1 / len(others)))
         chances.append(min(1.0, 2 * float(stdtr(degrees, -t)) * len(size)))
     return np.array(chances)

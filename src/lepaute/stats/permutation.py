@@ -34,7 +34,7 @@ _ENOUGH_FOR_SPREAD = 12
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A level against the reference: difference of the values, with its 95 % interval (NaN where there is none)."""
+    """A level against the reference: difference of the values, with its 95 % interval (NaN if there is none)."""
 
     level: str
     difference: float

@@ -25,7 +25,7 @@ from scipy.special import betaln, fdtrc, stdtrit
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Floats, Integers
 
-#: A test needs so many degrees of freedom in the denominator, n >= p + 2: with one, quantiles are beyond any use.
+#: A test needs this many degrees of freedom in the denominator, n >= p + 2: with one, quantiles are beyond any use.
 MIN_DEGREES = 2
 #: A standard deviation below this share of the mean is rounding, hence none.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
@@ -42,10 +42,10 @@ class RegionTests:
     """One element a test, shape (tests,).
 
     n, degrees_of_freedom : of the reference mean and of its covariance (nu)
-    statistic, p_value    : t and P(F >= t), which the thesis calls likelihood (9.4); NaN where nothing could be tested
+    statistic, p_value    : t and P(F >= t), which the thesis calls likelihood (9.4); NaN if nothing could be tested
     direction : 1 where the new mean is above the old one, -1 below, 0 for p > 1, where there is no such thing
     low, high : what a mean of r new observations lies between with the asked confidence (9.3); NaN for p > 1
-    missing   : observations that are missing to a test, at least; 0 where it was made
+    missing   : observations that are missing to a test, at least; 0 if it was made
     """
 
     n: Integers

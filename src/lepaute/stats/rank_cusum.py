@@ -33,7 +33,7 @@ from lepaute.stats.robust import lag_correlation
 
 #: Fewer values than this say nothing about a change: even two levels wide apart come about by chance too often.
 FEWEST = 8
-#: The p-value is taken from so many simulated series first, and from all of them only if it is small there.
+#: The p-value is taken from this many simulated series first, and from all of them only if it is small there.
 FIRST_SERIES = 200
 ALL_SERIES = 5000
 #: The first ones are enough for a p-value above this.
@@ -62,7 +62,7 @@ def ordered_series(time_s: Sequence[float], values: Sequence[float]) -> tuple[Fl
     """(dates, values) by increasing date; the values of equal dates become one, their median, so their order is free.
 
     time_s : n finite dates in any order; values : n finite numbers > 0 in any one unit
-    Raises InputError where the lengths differ, or a number cannot be.
+    Raises InputError if the lengths differ, or a number cannot be.
     """
     dates, x = np.asarray(time_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if dates.ndim != 1 or dates.shape != x.shape:

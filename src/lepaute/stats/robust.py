@@ -12,7 +12,7 @@ def robust_sd(values: Floats, middle: float | None = None) -> float:
 
 
 def lag_correlation(deviations: Floats, lag: int = 1) -> Floats:
-    """Of values `lag` apart along the last axis, from their deviations from the mean; NaN where all of them are 0."""
+    """Of values `lag` apart along the last axis, from their deviations from the mean; NaN if all of them are 0."""
     products = (deviations[..., lag:] * deviations[..., :-lag]).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(products / (deviations * deviations).sum(axis=-1))

@@ -22,9 +22,9 @@ PASSED = frozenset({"returned", "copied"})
 #: The outcome of any test that had to be ended.
 HUNG = "hung"
 OUTCOMES = PASSED | {"blocked", "changed", HUNG}
-#: A size is decided when one answer leads by so many: one odd answer among them changes nothing.
+#: A size is decided when one answer leads by this many: one odd answer among them changes nothing.
 LEAD = 3
-#: A size that is not decided after so many answers does now this, now that.
+#: A size that is not decided after this many answers does now this, now that.
 MAX_ANSWERS = 15
 
 
@@ -43,8 +43,8 @@ class SemanticLimits:
 
     asynchronous_up_to_bytes: the data are copied, and MPI_Send returns without a receive
     detached_up_to_bytes    : MPI_Send returns without a receive; never below the former
-    unattended_up_to_bytes  : MPI_Send always returned while the receiver made no call of MPI; None where not tested
-    tested_up_to_bytes      : largest size that was tested, 0 where none was
+    unattended_up_to_bytes  : MPI_Send always returned while the receiver made no call of MPI; None if not tested
+    tested_up_to_bytes      : largest size that was tested, 0 if none was
     undecided_bytes         : sizes whose answers differ however often they are asked, or that
                               fail though larger ones pass
     Between a limit and the next larger tested size nothing is known. A finished search leaves nothing between; only the

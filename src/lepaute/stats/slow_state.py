@@ -43,7 +43,7 @@ def fit_slow_state(series: Sequence[tuple[Floats, Booleans]], factors: Floats) -
 
     series : of each machine and session the dates in seconds, rising, and whether it was slow then
     factors : of each episode that was seen, > 1, shape (episodes,)
-    Raises ValueError where no episode was seen.
+    Raises ValueError if no episode was seen.
     """
     if not any(slow.any() for _, slow in series) or not len(factors):
         raise ValueError("no slow moment")

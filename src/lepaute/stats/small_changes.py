@@ -25,14 +25,14 @@ import numpy as np
 from lepaute.stats.change_evidence import MOST, Alternative, ChangeEvidence, factors
 from lepaute.stats.expanding import Booleans, Floats, Integers
 
-#: Where nothing changes, the chance that a fleet has anything worth a look in so many days.
+#: Where nothing changes, the chance that a fleet has anything worth a look in this many days.
 CHANCE, DAYS = 0.05, 100
 #: In standard deviations of an innovation, of which a correlation of neighbours, known within its error, takes a part.
 LEVELS: tuple[Alternative, ...] = ((0.7, 1.0), (1.5, 1.0))
 WIDER: tuple[Alternative, ...] = ((0.0, 3.0),)
-#: From so large a CUSUM on nothing is learned of a level that rests on so many values, as if they were independent.
+#: From so large a CUSUM on nothing is learned of a level that rests on this many values, as if they were independent.
 SUSPICIOUS, SETTLED = 20.0, 60
-#: A smaller fleet counts as one of so many streams: it tells too little of how its days hang together.
+#: A smaller fleet counts as one of this many streams: it tells too little of how its days hang together.
 ALIKE = 12
 #: Values that a level remembers: longer than for alarms, which a small change would be lost in.
 MEMORY = 1000
@@ -67,7 +67,7 @@ class SmallChanges(ChangeEvidence):
         return np.asarray(self.products.mean(axis=1), dtype=np.float64)
 
     def directions(self) -> Integers:
-        """1 where it rather is of a larger level, -1 where of a smaller one, shape (streams,)."""
+        """1 where it rather is of a larger level, -1 if of a smaller one, shape (streams,)."""
         up, down = np.split(self.products[:, : 2 * len(LEVELS)], 2, axis=1)
         return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
 
@@ -87,5 +87,5 @@ class SmallChanges(ChangeEvidence):
 
 
 def enough(fleets: Floats | Integers) -> float:
-    """The least S that is worth a look, where fleets of so many streams are watched."""
+    """The least S that is worth a look, where fleets of this many streams are watched."""
     return DAYS * float(np.maximum(fleets, ALIKE).sum()) / CHANCE

@@ -20,11 +20,11 @@ MAX_VALUES = 1500
 SHORTEST = 4
 #: The date of a step is looked for among this many values on either side of where ranks have it.
 MAX_REACH = 25
-#: A stretch of `largest_shift` and the rest have at least so many values: a single outlier is none.
+#: A stretch of `largest_shift` and the rest have at least this many values: a single outlier is none.
 SHORTEST_STRETCH = 2
 #: Permutations of it; all of them only where the first ones leave it open.
 FIRST, ALL = 200, 5000
-#: Longer series are cut into so many means of neighbours: all stretches are compared.
+#: Longer series are cut into this many means of neighbours: all stretches are compared.
 MAX_STRETCHED = 60
 _CHUNK = 1_000_000
 
@@ -70,8 +70,8 @@ def drift(
     if len(x) > MAX_VALUES:
         size = -(-len(x) // MAX_VALUES)
         dates, x = (np.array([np.median(v[i : i + size]) for i in range(0, len(v), size)]) for v in (dates, x))
-    slope_per_s, rising = theil_sen(dates, x)
-    p = _mann_kendall(x, rising, float(cautious_correlation(x - slope_per_s * (dates - dates[0]))))
+    slope_per_s, kendall_s = theil_sen(dates, x)
+    p = _mann_kendall(x, kendall_s, float(cautious_correlation(x - slope_per_s * (dates - dates[0]))))
     middle = float(np.median(x))
     total = slope_per_s * float(dates[-1] - dates[0]) / middle
     significant = p <= false_alarms and abs(total) >= least_size
@@ -85,14 +85,14 @@ def theil_sen(dates: Floats, x: Floats) -> tuple[float, float]:
     return float(np.median(rise / (dates[late] - dates[early]))), float(np.sign(rise).sum())
 
 
-def _mann_kendall(x: Floats, rising: float, rho: float) -> float:
+def _mann_kendall(x: Floats, kendall_s: float, rho: float) -> float:
     """Two-sided p-value by the normal approximation, with ties (Kendall, Rank Correlation Methods, 4th ed., 4.9)."""
     n = len(x)
     ties = np.unique(x, return_counts=True)[1]
     variance = (n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())) / 18
     if variance <= 0:
         return 1.0  # all values are equal
-    z = max(0.0, abs(rising) - 1) / sqrt(variance * (1 + rho) / (1 - rho))
+    z = max(0.0, abs(kendall_s) - 1) / sqrt(variance * (1 + rho) / (1 - rho))
     return erfc(z / sqrt(2))
 
 
@@ -244,7 +244,7 @@ def _local_slope(dates: Floats, x: Floats) -> float:
 
 
 def _thinned(dates: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Every so many values, MAX_VALUES at most: enough for a slope, of which all pairs are taken."""
+    """Every this many values, MAX_VALUES at most: enough for a slope, of which all pairs are taken."""
     stride = -(-len(x) // MAX_VALUES)
     return dates[::stride], x[::stride]
 

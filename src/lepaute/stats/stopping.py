@@ -62,7 +62,7 @@ class Target:
                           is absent from 10 of them once in 35 times, from 20 of them once in 1250.
     ended_by            : what decides when the measurement ends besides a budget that is blind to the values: their
                           interval's width, or anything; see the top of this file
-    Raises InputError where a number makes no sense.
+    Raises InputError if a number makes no sense.
     """
 
     relative_half_width: float = 0.02
@@ -107,8 +107,8 @@ class Progress:
     """How far a level is.
 
     seen, used          : observations there are, and those that the interval is from (the first ones, in their order)
-    estimate, interval  : in the unit of the durations; None where there are too few values for an interval
-    relative_half_width : inf where there is no interval, or the estimate is 0 and nothing is relative to it
+    estimate, interval  : in the unit of the durations; None if there are too few values for an interval
+    relative_half_width : inf if there is no interval, or the estimate is 0 and nothing is relative to it
     reached             : whether the interval is as narrow as the target asks
     more                : observations until the look at which the target is expected to be reached, or until `most`;
                           0 when it is reached or `most` are there
@@ -128,8 +128,8 @@ class Progress:
         target = self.target
         if self.estimate is None:
             return f"no interval from {counted(self.seen, 'value')}, the first look is at {target.least}"
-        verdict = "is reached" if self.reached else "is not reached"
-        aim = f"the target of {exact_number(100 * target.relative_half_width)} % {verdict}"
+        outcome = "is reached" if self.reached else "is not reached"
+        aim = f"the target of {exact_number(100 * target.relative_half_width)} % {outcome}"
         if self.relative_half_width == inf:
             return (
                 f"{target.statistic} 0 ({self.used} values): no relative width, {aim}; time more work per observation"
@@ -221,7 +221,7 @@ def next_round(
     seconds      : how long the round may take at most
     costs_s      : how long an observation of each level takes, of those where that is known; None: the values are
                    durations, in s, and an observation takes the mean of its level
-    Every level of `levels` is a key of the result, with 0 where it needs nothing or gets nothing; all 0: it is over, as
+    Every level of `levels` is a key of the result, with 0 if it needs nothing or gets nothing; all 0: it is over, as
     `assess(..., ended=True)` then says for each level. The level furthest from its target (relative half-width over
     target; those without an interval before all) gets what it needs, then the next one. A level of which no duration is
     known costs, when seconds count, as much as the longest level; where none is known, every level gets one observation
@@ -258,7 +258,7 @@ def next_round(
 def values_needed(first_stage: Sequence[float], half_width: float, confidence: float = 0.95) -> float:
     """N of the procedure, at least the first stage; infinite where that has fewer than two values.
 
-    half_width: d, in the unit of the values; raises InputError where it is not above 0
+    half_width: d, in the unit of the values; raises InputError if it is not above 0
     """
     if not (isfinite(half_width) and half_width > 0):
         raise InputError(f"the wanted half-width is {half_width!r}; it must be above 0")
@@ -269,7 +269,7 @@ def values_needed(first_stage: Sequence[float], half_width: float, confidence: f
     return max(count, ceil(needed)) if isfinite(needed) else inf
 
 
-def median_deviation(values: Sequence[float]) -> float:
+def median_sd_factor(values: Sequence[float]) -> float:
     """The d with which a median of n values like these has the standard deviation d / sqrt(n), in large samples.
 
     values: in the order of their measurement, at least 4. Their spread is taken from the interquartile range, so that a
@@ -288,14 +288,14 @@ def median_deviation(values: Sequence[float]) -> float:
 
 
 def calls_for_median(deviation: float, half_width: float, confidence: float = 0.95) -> float:
-    """How many values give a median with that half-width; deviation: of `median_deviation`."""
+    """How many values give a median with that half-width; deviation: of `median_sd_factor`."""
     return (NormalDist().inv_cdf(0.5 + confidence / 2) * deviation / half_width) ** 2
 
 
 def calls_for_least_error(deviation: float, between: float, mpirun_s: float, call_s: float) -> float:
     """How many calls an mpirun has so that the mean over mpiruns has the least variance for the time they take.
 
-    deviation: of a call, of `median_deviation`; between: standard deviation of the effects of mpiruns
+    deviation: of a call, of `median_sd_factor`; between: standard deviation of the effects of mpiruns
     mpirun_s, call_s: what an mpirun takes without calls, and each call
     Source: W. G. Cochran, Sampling Techniques (3rd ed., 1977), section 10.6: with m mpiruns of n calls the variance
     (between^2 + deviation^2 / n) / m has its least value, for m (mpirun_s + n call_s) seconds, at the n returned.

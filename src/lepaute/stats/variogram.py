@@ -40,7 +40,7 @@ LONGEST_RANGE_S = 3600.0
 NEIGHBOURS, SPIKE_SD = 2, 3.0
 #: Ratios of slope to nugget that the likelihood is taken at, in square root, and ranges between the two ends.
 RATIOS, RANGES = 200, 20
-#: Longer series are thinned to so many means of neighbours.
+#: Longer series are thinned to this many means of neighbours.
 MAX_VALUES = 300
 #: Lags at which the variogram agrees with the mixture, and the probability of the intervals that do.
 #: Shares of the mixture below NEGLIGIBLE change no digit of them.
@@ -224,10 +224,10 @@ class _Likelihood:
 def _ordered(dates: "Sequence[float] | Floats", values: "Sequence[float] | Floats") -> "tuple[Floats, Floats]":
     t, z = np.asarray(dates, dtype=np.float64), np.asarray(values, dtype=np.float64)
     order = np.argsort(t, kind="stable")
-    return t[order], without_spikes(z[order])
+    return t[order], _without_spikes(z[order])
 
 
-def without_spikes(values: "Floats") -> "Floats":
+def _without_spikes(values: "Floats") -> "Floats":
     """Values in the order of time, those far from their neighbours' median replaced by it (Hampel's identifier).
 
     Far is beyond SPIKE_SD times the robust standard deviation of all such distances. A step stays where it is.

@@ -71,7 +71,7 @@ class Part(Value):
 
     kind  : a machine has one part of each kind; exactly one kind is `node`
     price : in any one currency;  watts : that it draws while the machine computes, beside what the platform says
-    per   : how many are needed: one a node, one a machine, or one for so many nodes
+    per   : how many are needed: one a node, one a machine, or one for this many nodes
     ranks : of a node: processes that run on it
     set   : fields of the application and the platform, as factors name them
     """
@@ -84,7 +84,7 @@ class Part(Value):
     set: dict[FieldPath, Any] = Field(default_factory=dict)
 
     def count(self, nodes: int) -> int:
-        """How many a machine of so many nodes needs."""
+        """How many a machine of this many nodes needs."""
         if isinstance(self.per, int):
             return ceil(nodes / self.per)
         return nodes if self.per == "node" else 1
@@ -244,7 +244,7 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
 def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
     """The study whose scenarios are the machines, beside its own factors; folder : of the study file.
 
-    Raises InputError where it has scenarios, for a catalogue that cannot be, or a budget that allows no machine.
+    Raises InputError if it has scenarios, for a catalogue that cannot be, or a budget that allows no machine.
     """
     if study.scenarios:
         raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
@@ -332,7 +332,7 @@ def _front_of_machines(
     """The front of time, cost and energy; of the points of each machine (its grids, its block sizes) the fastest.
 
     Energy is what the platform says, and what the parts draw beside it; that of parts alone where it says nothing.
-    Raises InputError where no machine could be simulated.
+    Raises InputError if no machine could be simulated.
     """
     of_name = {machine.name: machine for machine in machines}
     chosen: dict[str, tuple[float, list[Outcome]]] = {}

@@ -106,7 +106,7 @@ def question_of(study: Study) -> Callable[[Study, Configurations, Evaluate], Any
 
 class _Rehearsal:
     """An `Evaluate` that simulates nothing: the question is asked with results that are drawn, and each point that can
-    be judged is, so that it tells which trials there will be. scale : of which the study takes so many times as many.
+    be judged is, so that it tells which trials there will be. scale : of which the study takes this many times as many.
     """
 
     def __init__(self, study: Study, configurations: Configurations) -> None:
@@ -146,7 +146,7 @@ class _Rehearsal:
 
 
 def rehearsed(session: Session) -> Estimate:
-    """What the study of a session takes. Raises InputError where no point can be."""
+    """What the study of a session takes. Raises InputError if no point can be."""
     configurations = session.configurations
     study = configurations.study
     rehearsal = _Rehearsal(study, configurations)
@@ -166,7 +166,7 @@ def rehearsed(session: Session) -> Estimate:
 
 
 def most_tuned(study: Study, points: int) -> int:
-    """Simulations that tuning among so many points makes at most: its budget, or the study's runs of each, or two."""
+    """Simulations that tuning among this many points makes at most: its budget, or the study's runs of each, or two."""
     return study.budget.simulations or points * (study.runs if "runs" in study.model_fields_set else 2)
 
 
@@ -227,7 +227,7 @@ def check_study(configurations: Configurations, text: str | None = None, origin:
 
 
 def _ambiguous(study: Study, configurations: Configurations) -> str:
-    """A factor of an expression that has the name of another field of the application; empty where there is none."""
+    """A factor of an expression that has the name of another field of the application; empty if there is none."""
     used = frozenset[str]().union(*(text.names for text in (*study.expressions, *study.formulas.values())))
     others = {name for name, factor in study.factors.items() if factor.path.rpartition(".")[2] != name}
     return min(used & others & configurations.fields(_first_levels(study)).keys(), default="")
@@ -254,7 +254,7 @@ def _first_levels(study: Study) -> Point:
 def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Platform, list[Hpl]]":
     """The configurations of a study whose points can be run for real on one machine, its platform, all its cases.
 
-    Raises InputError where the application is not HPL, or where points differ in more than its parameters.
+    Raises InputError if the application is not HPL, or where points differ in more than its parameters.
     """
     if not 1 <= runs <= MAX_REAL_RUNS:
         raise InputError(f"--real-runs is {runs}; it is a number from 1 to {MAX_REAL_RUNS}")

@@ -36,7 +36,7 @@ POPULATION = ("spatial", "temporal", "draw", "weight[I]")
 WHICH = ("name", "class", "program")
 
 
-def application_of(values: Mapping[str, Any], folder: Path | None = None) -> "Application":
+def build_application(values: Mapping[str, Any], folder: Path | None = None) -> "Application":
     """The application of `values`: its name, its class as FILE.py:CLASS in `folder` or a program there, and its fields.
 
     Raises InputError for a field that it does not have, and for a value that cannot be.
@@ -104,7 +104,7 @@ def _arguments(cls: Any, name: str, members: tuple[str, ...], value: Any) -> dic
 
 def platform_fields(values: Mapping[str, Any], multiples: frozenset[str], platform: "Platform") -> dict[str, Any]:
     """The fields of the platform that values set, with each [*] written out; multiples : paths of factors that multiply
-    what is there. Raises InputError where a path leads nowhere, or to no number that could be multiplied.
+    what is there. Raises InputError if a path leads nowhere, or to no number that could be multiplied.
     """
     result: dict[str, Any] = {}
     content: Any = None
@@ -122,7 +122,7 @@ def platform_fields(values: Mapping[str, Any], multiples: frozenset[str], platfo
 
 
 def multiple(path: str, before: Any, factor: Any) -> Any:
-    """A value of the base times a factor; raises InputError where it is no number."""
+    """A value of the base times a factor; raises InputError if it is no number."""
     if isinstance(before, str):
         before = whole_of(before, path)
     if isinstance(before, bool) or not isinstance(before, int | float):
@@ -179,9 +179,9 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
 
 
 def slowest_nodes(platform: "Platform", count: int, threads: int = 1) -> list[int]:
-    """The places, from 0, of the `count` nodes with the slowest dgemm of so many threads; of equal ones the first.
+    """The places, from 0, of the `count` nodes with the slowest dgemm of this many threads; of equal ones the first.
 
-    Raises InputError where the nodes do not differ, or there are not so many.
+    Raises InputError if the nodes do not differ, or there are not so many.
     """
     model = platform.kernel("dgemm", threads) or platform.kernel("dgemm")
     table = None if model is None else model.pieces[-1].per_cpu

@@ -27,7 +27,7 @@ from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Weakness
 from lepaute.study.components import (
     WHICH,
-    application_of,
+    build_application,
     multiple,
     platform_fields,
     slowest_nodes,
@@ -102,7 +102,7 @@ class Configurations:
     """The configuration of each point of a study, made once; can be sent to another process.
 
     folder : of the study file, which names of platform files are relative to
-    Raises InputError or PlatformError where the base cannot be.
+    Raises InputError or PlatformError if the base cannot be.
     """
 
     def __init__(self, study: Study, folder: Path | None = None) -> None:
@@ -131,7 +131,7 @@ class Configurations:
         return {name: platform.sha256 for name, platform in self._platforms.items()}
 
     def at(self, point: Point) -> Configuration:
-        """The configuration of a point; raises InputError or PlatformError where there can be none."""
+        """The configuration of a point; raises InputError or PlatformError if there can be none."""
         with self._lock:
             known = self._kept.get(point)
             if known is not None:
@@ -152,7 +152,7 @@ class Configurations:
         """The application at a point; raises InputError or PlatformError for one, a platform or a mapping that cannot
         be, each by itself."""
         values = self._values(point)
-        application = application_of(self._application_values(values), self.folder)
+        application = build_application(self._application_values(values), self.folder)
         self._mapping(values, self._platform(values), application)
         return application
 
@@ -175,7 +175,7 @@ class Configurations:
         values = self._application_values(self._values(point))
         known = {name: value for name, value in values.items() if name not in WHICH}
         try:
-            application = application_of(values, self.folder)
+            application = build_application(values, self.folder)
         except InputError:
             return known
         return known | application.parameters() | {"ranks": application.ranks}
@@ -221,7 +221,7 @@ class Configurations:
         return fields
 
     def _made(self, values: Mapping[str, Any]) -> Configuration:
-        application = application_of(self._application_values(values), self.folder)
+        application = build_application(self._application_values(values), self.folder)
         platform = self._platform(values)
         mapping = self._mapping(values, platform, application)
         study = self.study

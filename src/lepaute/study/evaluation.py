@@ -98,7 +98,7 @@ class Trial:
     repeat : which of several runs on that machine and day; they differ in their noise alone. Those after the first
         are what another point is compared with
     drawn  : of a run that judges the point: what it draws (`DRAWN` of simulate/prediction/trust); empty: all
-    priced : of a run that is priced, so that its outcome has controls: for so many runs, from its own seed on
+    priced : of a run that is priced, so that its outcome has controls: for this many runs, from its own seed on
     """
 
     point: Point
@@ -127,12 +127,12 @@ class Outcome:
     responses    : such as time_s, rate_gflops, energy_j, gflops_per_watt, cost; those that are known
     extrapolated : share of computing that is outside of the fitted ranges of models;  messages_outside : share that
         messages of sizes outside have of computing and moving messages
-    refusal      : why there are no responses; None where there are
+    refusal      : why there are no responses; None if there are
     sampling_sd  : relative standard deviation of the error of sampling in the times; 0 of full simulations
     sampling_changes : what each window left out would change the time by, where that is known
     caveats      : the warnings of the prediction, but for that it is not comparable (study/trust.py)
     guesses_block_size : whether most of it rests on a dgemm of which nobody says at which sizes it was measured
-    controls     : of the runs that a priced trial is for; None where the engine cannot tell
+    controls     : of the runs that a priced trial is for; None if the engine cannot tell
     """
 
     trial: Trial
@@ -147,7 +147,7 @@ class Outcome:
     controls: Controls | None = field(default=None, repr=False)
 
     def __getitem__(self, response: str) -> float:
-        """A response; raises InputError where it is not known."""
+        """A response; raises InputError if it is not known."""
         if response not in self.responses:
             why = self.refusal or f"known are {', '.join(self.responses)}"
             raise InputError(f"there is no response {response[:80]!r} at {self.trial.point}: {why}")
@@ -223,7 +223,7 @@ def common_table(
     outcomes: Iterable[Outcome], responses: Sequence[str]
 ) -> "tuple[list[Point], npt.NDArray[np.float64], dict[Point, str]]":
     """The points of which no trial was refused; their values, shape (points, responses, seeds that all have); the
-    other points, each with the reason. Raises InputError where no point or no seed is left.
+    other points, each with the reason. Raises InputError if no point or no seed is left.
     """
     import numpy as np
 

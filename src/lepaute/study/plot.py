@@ -109,7 +109,7 @@ def _change(ratio: float, _: float) -> str:
 
 @rc_context(_STYLE)
 def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
-    """A row for each comparison: how much the response changes, with its interval; None where nothing is known."""
+    """A row for each comparison: how much the response changes, with its interval; None if nothing is known."""
     compared = [comparison for comparison in answer.comparisons if response in comparison.differences][:MAX_CHANGES]
     rows = [each.differences[response] for each in compared]
     if not rows:
@@ -205,7 +205,7 @@ def tuning(found: Tuned) -> Picture | None:
 
 @rc_context(_STYLE)
 def tornado(found: Effects) -> Picture | None:
-    """A bar for each factor, from its best to its worst level; None where no factor has an effect of its own."""
+    """A bar for each factor, from its best to its worst level; None if no factor has an effect of its own."""
     terms = [term for term in found.terms if len(term.factors) == 1 and term.levels]
     terms.sort(key=lambda term: min(level.effect for level in term.levels) - max(level.effect for level in term.levels))
     if not terms:

@@ -39,7 +39,7 @@ _MEMORY = "2GiB"
 _PATIENCE = "30 minutes"
 
 #: Schedulers serve pages that nobody asked for: to this machine alone, at any port, since another study has the usual.
-_PAGES = "127.0.0.1:0"
+_DASHBOARD_ADDRESS = "127.0.0.1:0"
 
 #: What watches schedulers and workers takes processor time from the simulations: a tick 50 times a second in each, the
 #: stacks of workers 100 times a second.
@@ -109,7 +109,7 @@ class DaskPool:
                 configuration (~/.config/dask/jobqueue.yaml) has them
     workers   : processes; as many as this process may use cores, unless given (of a batch system: 1)
     folder    : of the output of jobs
-    Raises InputError for a scheduler that is none of these, EnvironmentProblem where it cannot be used.
+    Raises InputError for a scheduler that is none of these, EnvironmentProblem if it cannot be used.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ def _local(workers: int) -> Any:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=_PAGES,
+        dashboard_address=_DASHBOARD_ADDRESS,
         memory_limit=0,
         silence_logs=logging.CRITICAL,
     )
@@ -272,7 +272,7 @@ def _jobs(scheduler: str, workers: int, folder: Path | None) -> Any:
         worker_extra_args=list(_LIFETIME) if usual_walltime else chosen("worker_extra_args", []),
         job_script_prologue=[*chosen("job-script-prologue", []), *quiet],
         log_directory=str(folder / "jobs") if folder is not None else None,
-        scheduler_options={"dashboard": False, "dashboard_address": _PAGES},
+        scheduler_options={"dashboard": False, "dashboard_address": _DASHBOARD_ADDRESS},
         silence_logs="critical",
     )
     cluster.adapt(minimum=workers, maximum=workers, interval="2s")

@@ -38,11 +38,11 @@ class Standing:
     value       : the response: of the best that of a prediction from its runs, of another one that and the ratio, so
         that points with fewer seeds are seen on the same machines
     ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; below 1, it is not comparable
-    low, high   : 95 % prediction interval of that ratio for one further machine and day; None where there is too little
+    low, high   : 95 % prediction interval of that ratio for one further machine and day; None if there is too little
     probability : that it is the best one on the machine of those that are comparable, of all of them together 1; NaN
-        where that was not wanted
+        if that was not wanted
     near        : whether it cannot be told from the best
-    enough      : runs of each that would tell it from the best; None where no number would, or there are too few to say
+    enough      : runs of each that would tell it from the best; None if no number would, or there are too few to say
     spread      : of the response over its runs, as a prediction has it: of the best, and of those that are ahead of it
     """
 
@@ -211,7 +211,7 @@ class _Gap:
 
     @property
     def enough(self) -> int | None:
-        """Runs of each that would tell the difference; None where no number would do."""
+        """Runs of each that would tell the difference; None if no number would do."""
         if self.degrees == 0.0:
             return None
         return runs_that_tell(self.mean, self.sd, self.known_sd, self.count, self.left.estimated)
@@ -233,7 +233,7 @@ def rank(
     trusts : of points that were judged; of others by their shares;  controls : of those that were priced
     again  : the runs of the best with other noise, which two real runs have: ratios are then as of a `difference`
     seed : of the draws behind the probabilities;  probabilities : whether they are wanted, which takes longest
-    Raises InputError where no point competes, or a response is not above 0.
+    Raises InputError if no point competes, or a response is not above 0.
     """
     runs, refused = _runs_of(outcomes, response, trusts or {}, controls or {})
     if not runs:

@@ -14,7 +14,7 @@ from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import Platform
 from lepaute.study.schema import Study, study_of
 
-#: Grids are at most so many times as long as they are wide.
+#: Grids are at most this many times as long as they are wide.
 LONGEST_GRID = 8
 #: Nodes below a switch of a fat tree that is assumed, at most.
 MAX_BELOW = 32
@@ -46,7 +46,7 @@ class Subject(NamedTuple):
         return {"application": {"name": "hpl", **kept}, "platform": self.name, "fidelity": self.fidelity, **more}
 
     def refuse_grid(self, why: str) -> None:
-        """Raises InputError where a grid is given to a study that takes grids of its own."""
+        """Raises InputError if a grid is given to a study that takes grids of its own."""
         if grids := self.chosen("grid"):
             raise InputError(f"--grid is {','.join(grids)}, and {why}; leave it out")
 
@@ -232,7 +232,7 @@ READY: Mapping[str, Callable[[Subject], Study]] = {
 
 
 def ready_study(name: str, subject: Subject) -> Study:
-    """The ready study of this name; raises InputError where there is none."""
+    """The ready study of this name; raises InputError if there is none."""
     if name not in READY:
         raise InputError(
             f"there is no ready study {name[:80]!r}{guess(name, list(READY))}; they are {', '.join(READY)}"
@@ -241,14 +241,14 @@ def ready_study(name: str, subject: Subject) -> Study:
 
 
 def grids_of(ranks: int) -> list[str]:
-    """Grids of so many ranks, P at most Q, the flattest first."""
+    """Grids of this many ranks, P at most Q, the flattest first."""
     sides = [p for p in range(1, isqrt(ranks) + 1) if ranks % p == 0]
     chosen = [p for p in sides if ranks <= LONGEST_GRID * p * p]
     return [f"{p}x{ranks // p}" for p in chosen or sides[-1:]]
 
 
 def grid_text(ranks: int) -> str:
-    """The most nearly square grid PxQ of so many ranks, P at most Q."""
+    """The most nearly square grid PxQ of this many ranks, P at most Q."""
     p = next(p for p in range(isqrt(ranks), 0, -1) if ranks % p == 0)
     return f"{p}x{ranks // p}"
 
@@ -266,11 +266,11 @@ class _Tree(NamedTuple):
     own: bool
 
     def parameters(self, top: int) -> str:
-        """The notation of the tree with so many top switches."""
+        """The notation of the tree with this many top switches."""
         return f"2;{self.nodes},{self.leaves};1,{top};1,{self.cables}"
 
     def with_top(self, top: int, cables: str | None = None) -> dict[str, Any]:
-        """What sets the tree with so many top switches; cables : all or the first of parallel ones."""
+        """What sets the tree with this many top switches; cables : all or the first of parallel ones."""
         parameters = self.parameters(top)
         if self.own:
             return {"platform.topology.parameters": parameters}

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 #: Simulators that a process keeps.
 _MAX_KEPT = 64
-#: Results that are not written yet are at most so many, and so old when another one comes.
+#: Results that are not written yet are at most this many, and so old when another one comes.
 MAX_HELD, LONGEST_HELD_S = 2_000, 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """The result of a simulation; refusal : "" where there is one;  cpu_s : that it took, about.
+    """The result of a simulation; refusal : "" if there is one;  cpu_s : that it took, about.
 
     notes : what else a reader must know of it, by name, as JSON has it: caveats, messages_outside, guesses_block_size,
         sampling_changes; of a priced run its controls, as {runs, draws}
@@ -212,7 +212,7 @@ class Results:
             self.write()
 
     def write(self) -> None:
-        """Writes what has not been written; raises EnvironmentProblem where that fails, the store being as it was."""
+        """Writes what has not been written; raises EnvironmentProblem if that fails, the store being as it was."""
         if self._store is None or not self._held:
             return
         import pandas

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.frames import csv_text
 from lepaute.kit.later import later, pandas
 from lepaute.kit.notebook import Public, facts_html
@@ -72,7 +72,7 @@ class StudyRun(Public):
 
     simulated, reused : of the study's own, made and known before;  further : made, that judge or price points
     caveats : what a reader of the answer must know;  weaknesses : those of them that are of platforms and applications
-    simulation_s : seconds that one took, all workers together; None where all were known
+    simulation_s : seconds that one took, all workers together; None if all were known
     """
 
     study: Study
@@ -200,7 +200,7 @@ def run_study(
                 return outcomes
 
             if place is not None:
-                write_whole(place / "study.yaml", study_text(_seen_from(place, original, configurations.folder)))
+                write_atomic(place / "study.yaml", study_text(_seen_from(place, original, configurations.folder)))
             began_s = time.monotonic()
             affordable, spent = _within_seconds(session)
             more = {"is_over": session.is_over} if original.question in ("tune", "whatif") else {}
@@ -221,7 +221,7 @@ def run_study(
         if opened is not None and opened is not store:
             opened.close()
     if place is not None:
-        write_whole(place / "results.csv", _csv_text(run.outcomes))
+        write_atomic(place / "results.csv", _csv_text(run.outcomes))
         _write_answer(run, configurations, command)
     return run
 
@@ -263,7 +263,7 @@ def _within_seconds(session: Session) -> tuple[Study, tuple[str, ...]]:
     """The study with as many runs, or simulations, as its seconds suffice for, and a caveat where they are fewer.
 
     Of a study of all combinations the first runs of each are simulated, as long as there is time for another one and
-    for what judges and prices them. Raises InputError where one of each takes longer.
+    for what judges and prices them. Raises InputError if one of each takes longer.
     """
     study, expected = session.configurations.study, session.expected
     seconds = study.budget.seconds
@@ -334,9 +334,9 @@ def _write_answer(run: StudyRun, configurations: Configurations, command: str | 
 
     folder, answer = run.folder, run.answer
     assert folder is not None
-    write_whole(folder / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
+    write_atomic(folder / "answer.json", json.dumps(run.to_dict(), indent=2) + "\n")
     made = page_of(run.study, answer, run.outcomes, run.caveats, command, configurations.platform_digests)
-    write_whole(folder / "report.html", made)
+    write_atomic(folder / "report.html", made)
     if isinstance(answer, Tuned):
         application = configurations.at(answer.best).application
         if application.name == "hpl":
@@ -351,14 +351,13 @@ def write_hpl_dat(path: Path, application: "Application") -> None:
     """An HPL.dat of the chosen run; raises InputError for an application that is not HPL."""
     if not isinstance(application, Hpl):
         raise InputError(f"{path}: an HPL.dat is of HPL, and the application is {application.name}")
-    write_whole(path, HplDat.of(application).text())
+    write_atomic(path, HplDat.of(application).text())
 
 
 def corrected(
     run: StudyRun, simulated: Sequence[Outcome], real: Callable[[Point], float], runs: int, seed: int
 ) -> StudyRun:
-    """The study with the answer that at most so many real runs give; simulated, real : as `tune_real.correct` takes
-    them."""
+    """The study with the answer that at most this many real runs give; simulated, real: as for `tune_real.correct`."""
     assert isinstance(run.answer, Tuned)
     choice = correct(simulated, real, runs, seed=seed, trusts=run.answer.trusts)
     return replace(run, answer=replace(run.answer, real=choice))
@@ -367,7 +366,7 @@ def corrected(
 def write_corrected(run: StudyRun, configurations: Configurations, real_runs: str, command: str) -> None:
     """Writes the answer and real_runs.csv, whose text is given, into the folder of the study."""
     assert run.folder is not None
-    write_whole(run.folder / "real_runs.csv", real_runs)
+    write_atomic(run.folder / "real_runs.csv", real_runs)
     _write_answer(run, configurations, command)
 
 

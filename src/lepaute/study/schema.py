@@ -134,7 +134,7 @@ class Base(Value):
                   or program: one that `lepaute emulate` can run, from the folder of the study, with np, arguments and
                   options of `lepaute emulate`
     platform    : a shipped name or a file, from the folder of the study;  set : fields of it, as `--set` takes them
-    nodes       : a hypothetical cluster of so many nodes like the platform, drawn from `seed` (platform synthesize)
+    nodes       : a hypothetical cluster of this many nodes like the platform, drawn from `seed` (platform synthesize)
     without     : layers of uncertainty that are not drawn;  transfer : file of a layer learnt from other studies, from
                   the folder of the study;  lag : time since the calibration, such as 2h
     state       : undisturbed, or any: runs may meet the slow state of the machine; undisturbed unless given, any for

@@ -77,7 +77,7 @@ class Term:
 
     share   : of the variance between points that it explains
     p_value : chance of at least such an F where it has no effect; None for one seed
-    enough  : seeds that would show the effect if it is as large as it seems; None where it is no larger than chance has
+    enough  : seeds that would show the effect if it is as large as it seems; None if it is no larger than chance has
               it, or MAX_SEEDS would not do
     levels  : of a factor alone;  widest : the level of the largest response, against that of the smallest
     """
@@ -258,7 +258,7 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
     """The analysis of points that have all the same seeds.
 
     logarithm : of the response, which must then be above 0: effects are ratios; otherwise they are differences
-    Raises InputError where no factor has two levels, or the points have no seed in common.
+    Raises InputError if no factor has two levels, or the points have no seed in common.
     """
     points, table, refused = common_table(outcomes, (response,))
     values = table[:, 0]
@@ -392,7 +392,7 @@ def sensitivity(study: "Study", configurations: "Configurations", evaluate: Eval
     """What the factors do to the study's first response: of levels alone by analysis of variance of all combinations
     with the study's runs, otherwise by Sobol indices within its budget of simulations.
 
-    Raises InputError where the budget is too small, or constraints stand beside ranges.
+    Raises InputError if the budget is too small, or constraints stand beside ranges.
     """
     response = study.responses[0]
     if all(factor.levels is not None for factor in study.factors.values()):

@@ -77,7 +77,7 @@ class Session:
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
         """The outcomes, in the order of the trials.
 
-        Raises InputError where more simulations would be needed than are allowed; nothing is simulated then.
+        Raises InputError if more simulations would be needed than are allowed; nothing is simulated then.
         """
         found: dict[Trial, Simulated] = {}
         configured: dict[Trial, tuple[str, Configuration]] = {}
@@ -192,7 +192,7 @@ class Estimate:
     """Of the trials that are not known yet.
 
     missing, most : of the study's own, about and at most;  further, most_further : that judge and price points
-    cpu_s  : of all simulations;  wall_s : on the workers, beside what else this machine computes now; both None where
+    cpu_s  : of all simulations;  wall_s : on the workers, beside what else this machine computes now; both None if
              nobody knows: programs are emulated;  events, study_share : of all, and what the study's own have of cpu_s
     longest: the point that takes most of the time, and its share;  refused : points that cannot be, and why
     trials : of the study's own, those that are known too
@@ -244,7 +244,7 @@ class Estimate:
 
 def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> Estimate:
     """What evaluating so many times these trials will take; a few steps of the largest are simulated for it where that
-    is long, and what else this machine computes is measured. Raises InputError where no point can be.
+    is long, and what else this machine computes is measured. Raises InputError if no point can be.
     """
     missing, known, refused = session.missing(trials)
     if refused and not missing and not known:

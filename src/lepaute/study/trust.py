@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform
     from lepaute.study.configuration import Configurations
 
-#: A point is priced for a power of two of runs, so many at least: with more runs it is rarely priced again.
+#: A point is priced for a power of two of runs, this many at least: with more runs it is rarely priced again.
 MIN_PRICED = 16
 
 

@@ -295,7 +295,7 @@ def _ranked(
 
 
 def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int, price: Price | None) -> Ranking:
-    """The ranking after so many of those alive are known to be comparable, or all of them are judged."""
+    """The ranking after this many of those alive are known to be comparable, or all of them are judged."""
     groups, controls = by_point(once.outcomes), _priced(once.outcomes, price)
     while True:
         ranking = rank(once.outcomes, response, probabilities=False, trusts=judge.known, controls=controls)
@@ -339,7 +339,7 @@ def explore(
     """The likely best of a space: points that `propose` finds, then a choice among them by halving.
 
     propose : takes the points so far with what each came to (the smaller the better, infinite: refused), returns
-        another point; None where there is none left (study/tune_question.py)
+        another point; None if there is none left (study/tune_question.py)
     price, is_over : as of `halve`
     """
     once, judge = Once(evaluate), Judge(evaluate)

@@ -59,7 +59,7 @@ class Proposals:
         self._proposed: set[Point] = set()
 
     def __call__(self, seen: Sequence[tuple[Point, float]]) -> Point | None:
-        """Another point; None where none is found that is new and allowed."""
+        """Another point; None if none is found that is new and allowed."""
         for point, score in seen:
             if point in self._open:
                 self._tell(self._open.pop(point), score)
@@ -121,7 +121,7 @@ def tune(
     is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
     """The likely best by the study's first response, within its budget of simulations: unless it has one, as many
-    runs of each combination of levels as it names, or two. Raises InputError where no point can be.
+    runs of each combination of levels as it names, or two. Raises InputError if no point can be.
 
     is_over : as of `halve`
     """

@@ -109,7 +109,7 @@ class RealModel:
     """Beliefs on the real times of points, from simulations with equal seeds and the real runs so far."""
 
     def __init__(self, simulated: Sequence[Outcome]) -> None:
-        """Raises InputError where the points have fewer than two seeds in common."""
+        """Raises InputError if the points have fewer than two seeds in common."""
         runs = {point: {one.trial.seed: one["time_s"] for one in each if one.refusal is None}
                 for point, each in by_point(simulated).items()}  # fmt: skip
         runs = {point: times for point, times in runs.items() if times}

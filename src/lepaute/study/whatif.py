@@ -56,7 +56,7 @@ class Side:
     """One side of a comparison.
 
     level    : of the factor that is compared;  point : where it was simulated, the best of those of the level
-    spreads  : of each response, over the runs, as a prediction has them; empty where all were refused
+    spreads  : of each response, over the runs, as a prediction has them; empty if all were refused
     refusal  : why, then;  trust : whether it is comparable
     """
 
@@ -91,7 +91,7 @@ class LevelComparison:
 
     differences : of each response that both have;  shared : whether errors of the models cancel
     same_geometry : whether ranks compute for the same parts of the problem on the same CPUs
-    published   : figures of others, of the base and of the level; None where there are none
+    published   : figures of others, of the base and of the level; None if there are none
     """
 
     setting: Point
@@ -435,8 +435,7 @@ def _side(
 
 
 def _paired(study: "Study", configurations: "Configurations", reference: Side, other: Side) -> Pairing | None:
-    """What two sides have in common, the noise of single runs too where the study asks for that; None where one was
-    refused."""
+    """What two sides have in common, noise of single runs too if the study asks for it; None if one was refused."""
     if reference.refusal or other.refusal:
         return None
     before, after = configurations.at(reference.point), configurations.at(other.point)
@@ -445,7 +444,7 @@ def _paired(study: "Study", configurations: "Configurations", reference: Side, o
 
 
 def _published(study: "Study", setting: Point, side: Side) -> "PublishedResult | None":
-    """The figure that others published of a level at a setting; None where there is none."""
+    """The figure that others published of a level at a setting; None if there is none."""
     of_side = {**setting, study.compared.factor: side.level}
     for result in study.published.results if study.published else ():
         if all(name in of_side and same(level, of_side[name]) for name, level in result.at.items()):
@@ -473,7 +472,7 @@ def difference(
 
     again : of the reference, with other noise, where both have the same
     pair : what the two have in common;  controls : of all, run by run
-    Raises InputError where no seed is common, where a response is not above 0, or where runs of one seed have the same
+    Raises InputError if no seed is common, where a response is not above 0, or where runs of one seed have the same
     repeat: they would share the effect of the run, and two real runs do not.
     """
     all_runs = [

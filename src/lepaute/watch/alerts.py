@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.later import later
 from lepaute.watch.notices.absences import absences_of
 from lepaute.watch.open_regressions import OpenRegressions
@@ -128,12 +128,12 @@ class Channel(Protocol):
     def name(self) -> str: ...
 
     def send(self, title: str, body: str) -> None:
-        """Raises EnvironmentProblem where the message does not get there."""
+        """Raises EnvironmentProblem if the message does not get there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
-    """One message. problem : why it was not sent, "" where it was."""
+class Announcement:
+    """One message. problem : why it was not sent, "" if it was."""
 
     channel: str
     title: str
@@ -143,7 +143,7 @@ class Announced:
 
 def announce(
     store: "Store", channel: Channel, regressions: Sequence[Regression], *, now_s: float | None = None
-) -> list[Announced]:
+) -> list[Announcement]:
     """Sends what is due on a channel and records it; a message that fails is due again.
 
     A message is repeated only where the process died between sending it and recording that.
@@ -165,7 +165,7 @@ def announce(
             problem = str(error)
         states = dict.fromkeys(message.pairs, (FAILED if problem else SENT, message.event))
         store.add_notifications(partial(_outcome, channel.name, states, moment_s))
-        sent.append(Announced(channel.name, title, body, problem))
+        sent.append(Announcement(channel.name, title, body, problem))
     return sent
 
 
@@ -255,8 +255,8 @@ class _Heard(logging.Handler):
 
 
 def write_prometheus(found: OpenRegressions, path: Path, now_s: float) -> None:
-    """Writes the file whole; raises OSError where it cannot be written."""
-    write_whole(path, prometheus_client.generate_latest(registry_of(found, now_s)))
+    """Writes the file whole; raises OSError if it cannot be written."""
+    write_atomic(path, prometheus_client.generate_latest(registry_of(found, now_s)))
 
 
 def is_state(path: Path) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.frames import csv_reader, csv_text
 from lepaute.kit.later import np, npt, pd
 from lepaute.kit.node_sets import fold_node_set, parse_node_set
@@ -28,7 +28,7 @@ from lepaute.watch.values import Node, is_of_job, nodes_of, start_of
 Entry = TypeVar("Entry")
 
 ALL = "all"
-#: Of a table of events or of groups of nodes.
+#: Most bytes of a table of events or of groups of nodes.
 MAX_BYTES = 64 << 20
 #: What people write for the two kinds of events; the published log names its testbed.
 KINDS = {"protocol": "protocol", "platform": "platform", "g5k": "platform"}
@@ -36,7 +36,7 @@ _BETWEEN_SETS = re.compile(r"/(?![^\[]*\])")  # not the step of node[1-9/2]
 
 
 def names_of_node(cluster: str, node: str) -> frozenset[str]:
-    """What people and schedulers call a node of a store: 13, dahu-13."""
+    """Names that people and schedulers give a node of a store: 13, dahu-13."""
     return frozenset((node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-")) if cluster else (node,))
 
 
@@ -65,7 +65,7 @@ class NodeSet:
         return NodeSet(self.cluster, fold_node_set(self.names() or ()))
 
     def among(self, nodes: Iterable[Node]) -> frozenset[Node]:
-        """Those of the (cluster, node) that are in the set."""
+        """Nodes (cluster, node) that are in the set."""
         names = self.names()
         return frozenset(
             (cluster, node)
@@ -121,7 +121,7 @@ class Inventory:
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def group_of(self, kind: str, cluster: str, node: str) -> str | None:
-        """None where the inventory does not know the node, or says nothing of this kind about it."""
+        """None if the inventory does not know the node, or says nothing of this kind about it."""
         names = (node, f"{cluster}-{node}", node.removeprefix(f"{cluster}-"))
         of_kind = self.groups.get(kind, {})
         return next((of_kind[name] for name in names if name in of_kind), None) or None
@@ -187,7 +187,7 @@ def _write(path: Path, own: str, entries: Iterable[tuple[Event | Outlier, str]])
         (entry.date.isoformat(), entry.nodes.cluster, entry.nodes.text, cell, entry.reason, entry.author)
         for entry, cell in entries
     )
-    write_whole(path, csv_text([("date", "cluster", "node", own, "description", "author"), *rows]).encode())
+    write_atomic(path, csv_text([("date", "cluster", "node", own, "description", "author"), *rows]).encode())
 
 
 def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, str], Entry]) -> tuple[Entry, ...]:

@@ -83,7 +83,7 @@ def record(store: "Store", entries: Iterable[Event | Outlier], *, once: bool = F
 
     once: so does one that somebody else has recorded, or for another reason; its id is returned
     Groups of nodes are recorded as the nodes that they hold now.
-    Raises InputError where one has no author or no reason: who reads it in a year has nobody else to ask.
+    Raises InputError if one has no author or no reason: who reads it in a year has nobody else to ask.
     """
     every = tuple(entries)
     for entry in every:
@@ -112,7 +112,7 @@ def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "
 def withdraw(store: "Store", ids: Iterable[str], author: str, reason: str) -> int:
     """Withdraws events and outliers by their ids, or the beginnings of these; returns how many were in force.
 
-    Raises InputError where an id is unknown or not unique, or author or reason is empty.
+    Raises InputError if an id is unknown or not unique, or author or reason is empty.
     """
     _check_reasons("a withdrawal", author, reason)
     every = logged_entries(store, history=True)
@@ -141,8 +141,7 @@ def add_changelog(store: "Store", changelog: Changelog) -> tuple[str, ...]:
 
 
 def export_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> Changelog:
-    """Writes the entries in force into the two CSV files, which `import_changelog` reads back as they are; returns
-    them."""
+    """Writes the entries in force into the two CSV files, which `import_changelog` reads back; returns them."""
     log = logged_changelog(store)
     if events is not None:
         write_events(events, log.events)

@@ -32,12 +32,12 @@ REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", 
 MARK = "lepaute: "
 #: A drain is recorded before it is carried out; a scheduler that does not show it so much later was overruled.
 SETTLED_S = 300.0
-#: Of a node and factor: three have a scatter, which another one is held against.
+#: Fewest jobs of a node and factor: three have a scatter, which another one is held against.
 MIN_JOBS = 4
 
 
 class Verdict(Enum):
-    """What `lepaute watch health` says of a node; DRAIN and REQUEST are what it would do next."""
+    """Verdict of `lepaute watch health` on a node; DRAIN and REQUEST are what it would do next."""
 
     HEALTHY = summary.FINE
     REQUEST = "changed: a confirmation run is needed"
@@ -53,7 +53,7 @@ class Verdict(Enum):
 
     @property
     def exit_status(self) -> int:
-        """Of a command that says so."""
+        """Exit status of a command that says so."""
         return summary.EXIT_STATUS.get(self.value, 1)
 
 
@@ -72,7 +72,7 @@ def verdict_of(
     """regressions : rows of watch.alarms.standing, of one node or of all; values : its factor values
 
     actions : (action, recorded_s) of the node, the earliest first
-    scheduler : None where it was not asked
+    scheduler : None if it was not asked
     """
     if regressions.empty:
         return Verdict.HEALTHY if (values["state"] == "done").any() else Verdict.UNKNOWN
@@ -98,7 +98,7 @@ def verdict_of(
 
 
 def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: float) -> bool | None:
-    """Whether the latest job that began since then still shows one of the regressions; None where there is no job.
+    """Whether the latest job that began since then still shows one of the regressions; None if there is no job.
 
     A value shows it if it is nearer to what the alarm reported than to the level before.
     """
@@ -114,7 +114,7 @@ def _confirmed(regressions: "pd.DataFrame", values: "pd.DataFrame", since_s: flo
 
 
 def limit_of(text: str, option: str) -> Callable[[int], int]:
-    """Of the nodes of a partition, so many: 2 or 5%, rounded down; raises InputError for anything else."""
+    """Limit on a partition's nodes, such as 2 or 5%, rounded down; raises InputError for anything else."""
     word = text.strip()
     try:
         if word.endswith("%"):
@@ -165,7 +165,7 @@ class Drains:
     """How nodes are drained. states : of all nodes that share the limit, asked just before; most : of them, by us.
 
     Only these nodes are drained, since only they are counted.
-    drain : (node, reason), raises EnvironmentProblem where the scheduler refuses
+    drain : (node, reason), raises EnvironmentProblem if the scheduler refuses
     """
 
     states: Mapping[str, NodeState]
@@ -176,10 +176,10 @@ class Drains:
 def node_health(
     store: "Store", nodes: Mapping[str, Node | None], now_s: float, drains: Drains | None = None
 ) -> list[NodeHealth]:
-    """Of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
+    """Health of each node, in their order; with `drains` what is due is done and recorded, else nothing is changed.
 
-    nodes : by the names that were asked for, which are the scheduler's; None where the store has none of the name
-    Raises InputError where the store has no values, or a node is none of those that share the limit.
+    nodes : by the names that were asked for, which are the scheduler's; None if the store has none of the name
+    Raises InputError if the store has no values, or a node is none of those that share the limit.
     """
     for name, known in nodes.items():
         if drains is not None and known is not None and name not in drains.states:
@@ -230,7 +230,7 @@ def node_health(
 
 
 def _few(values: "pd.DataFrame") -> str:
-    """Why too few jobs of a node ended well to tell a change, "" where they are enough."""
+    """Why too few jobs of a node ended well to tell a change, "" if they are enough."""
     done = values[values["state"] == "done"]
     jobs = int(done.groupby(["cpu", "factor", "stratum"], observed=True).size().max()) if len(done) else 0
     if jobs >= MIN_JOBS:

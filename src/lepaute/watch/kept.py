@@ -19,7 +19,7 @@ import pandas as pd
 
 from lepaute.errors import LepauteError
 from lepaute.kit.builds import cache_folder, digests, drop_oldest, make_cache
-from lepaute.kit.files import whole_file, write_whole
+from lepaute.kit.files import whole_file, write_atomic
 
 #: The oldest of more files are removed.
 MAX_KEPT = 256
@@ -46,7 +46,7 @@ def kept_tables(
 
 
 def kept_state(of: object, observed: "pd.DataFrame") -> Any:
-    """What `keep_state` was given last for the same, where the values up to its moment are the same; else None."""
+    """The last object of `keep_state` for the same, if the values up to its moment are the same; else None."""
     with contextlib.suppress(Exception):  # whatever the file holds, which another version may have written
         until_s, digest, state = kept_object(of) or (-np.inf, "", None)
         return state if state is not None and digest == _digest(observed, until_s) else None
@@ -62,7 +62,7 @@ def keep_state(of: object, observed: "pd.DataFrame", until_s: float, state: Any)
 
 
 def kept_object(of: object) -> Any:
-    """What `keep_object` was given last for the same; None where that is not there."""
+    """The last object of `keep_object` for the same; None if that is not there."""
     with contextlib.suppress(Exception):  # whatever a damaged file says
         # as trusted as the programs that lie beside it
         return pickle.loads((cache_folder() / _FOLDER / f"{_hex(f'{_sources()}{of!r}')}.state").read_bytes())
@@ -73,7 +73,7 @@ def keep_object(of: object, value: Any) -> None:
     """Keeps an object in place of what there was; of : what decides it and whose it is, whose repr tells it whole."""
     with contextlib.suppress(LepauteError, OSError):
         name, content = f"{_hex(f'{_sources()}{of!r}')}.state", pickle.dumps(value)
-        _write(cache_folder() / _FOLDER, name, lambda path: write_whole(path, content))
+        _write(cache_folder() / _FOLDER, name, lambda path: write_atomic(path, content))
 
 
 def _hex(text: str) -> str:
@@ -81,7 +81,7 @@ def _hex(text: str) -> str:
 
 
 def _digest(observed: "pd.DataFrame", until_s: float = np.inf) -> str:
-    """Of all values of jobs before until_s; those of the rows of the table that was asked for last are known."""
+    """Digest of all values of jobs before until_s; those of the rows of the table that was asked for last are known."""
     global _last  # noqa: PLW0603 -- of one table, which nobody changes
     if _last is None or _last[0]() is not observed:
         hashes = pd.util.hash_pandas_object(observed, index=False).to_numpy(np.uint64)

@@ -42,7 +42,7 @@ def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) ->
 
 
 def the_node(name: str, found: Sequence[Node], known: Iterable[Node]) -> Node:
-    """The only node that the name means; raises InputError where it means none, or nodes of several clusters."""
+    """The only node that the name means; raises InputError if it means none, or nodes of several clusters."""
     if not found:
         raise InputError(f"the store has no node {name[:80]}; {known_text(known)}")
     if len(found) > 1:

@@ -71,7 +71,7 @@ def node_state(
     An event after `since_s` begins the state now; one on its very date is what is being compared, not a limit.
     before_s : the jobs before are those before this; since_s by default
     Jobs that are outliers, or lack one of the CPUs, are left out.
-    Raises InputError where the factor has no direction, or there are too few jobs.
+    Raises InputError if the factor has no direction, or there are too few jobs.
     """
     worse = 0 if factor.endswith("_degC") else worse_direction(factor)
     if not worse:

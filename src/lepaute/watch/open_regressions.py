@@ -44,7 +44,7 @@ class OpenRegressions:
     steps: tuple[Row, ...] = ()
 
     def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
-        """What concerns these (cluster, node): their own, and those of all nodes of their clusters."""
+        """Regressions of these (cluster, node): their own, and those of all nodes of their clusters."""
         part = partial(rows_of, nodes=nodes)
         own = {name: part(getattr(self.judged, name)) for name in ("alarms", "looks", "unconfirmed")}
         rows, judged = part(self.rows), replace(self.judged, **own)
@@ -75,7 +75,7 @@ class OpenRegressions:
         return logs
 
     def change_points(self) -> tuple[ChangePoint, ...]:
-        """Of these values, however small, kept for the next who asks; `propose` takes them."""
+        """Change points of these values, however small, kept for the next who asks; `propose` takes them."""
         names, logs = [field.name for field in fields(ChangePoint)], self.shared_changes()
 
         def found() -> "list[pd.DataFrame]":
@@ -110,11 +110,11 @@ def open_regressions(
     progress: Callable[[float], None] | None = None,
     values: "pd.DataFrame | None" = None,
 ) -> OpenRegressions:
-    """Of all nodes.
+    """Open regressions of all nodes.
 
     values : of the jobs that count, where they are not all of the store (`packed_values`)
     settings : of the alarms; those of the store by default; progress : gets the share of the work that is behind
-    Raises InputError where the store has no values.
+    Raises InputError if the store has no values.
     """
     values = known_days(packed_values(store) if values is None else values)
     if values.empty:

@@ -108,7 +108,7 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _are_unique(keys: "npt.NDArray[np.int64]") -> bool:
-    """Of numbers from 0, most of them in a range of about as many."""
+    """Whether keys are unique: numbers from 0, most of them in a range of about as many."""
     if len(keys) and int(keys.max()) < 2 * len(keys):
         return int(np.bincount(keys).max()) < 2
     return len(np.unique(keys)) == len(keys)
@@ -133,7 +133,7 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     """One row a (machine, job) that has all `factors`: the columns of the key, and one column a factor.
 
     table : as check_values returns it. Rows that are not done are left out; the order is that of machine, time and job.
-    Raises InputError where a factor occurs nowhere.
+    Raises InputError if a factor occurs nowhere.
     """
     unknown = [factor for factor in factors if not (table["factor"] == factor).any()]
     if unknown:
@@ -212,7 +212,7 @@ def day_numbers(times_s: "npt.ArrayLike") -> "npt.NDArray[np.int64]":
 
 
 def refuse_future(started_s: float, job: str, name: str, remedy: str) -> None:
-    """Raises InputError where a job of the file `name` starts more than a day after now.
+    """Raises InputError if a job of the file `name` starts more than a day after now.
 
     A day, because clocks differ and a date without a time zone may be of one that is ahead of UTC. Alarms judge a day
     once and in order, so a single date far ahead would leave all days before it unjudged.

@@ -22,7 +22,7 @@ else:
 
 #: Of an overview: the tests of single jobs, those of the mean of several, and the values themselves.
 View = Literal["jobs", "means", "values"]
-#: Of the lines of events: colour and dashes, which tell them apart without colour, too.
+#: Style of the lines of events: colour and dashes, which tell them apart without colour, too.
 EVENTS: dict[str, tuple[str, Any]] = {"platform": ("#b35c00", "-"), "protocol": (SOFT, (0, (4, 2)))}
 _OF_CPU = (DEEP, "#d4730c", "#4a9c5d", "#a06bbf")
 #: Characters of the reason of an event that are drawn.
@@ -36,7 +36,7 @@ class WatchedFactor(Public):
     ----------
     rows : a row a job of each CPU: node, cpu, job, started_s, stratum, value (SI), state, archive; p_value, low, high
         of the test of the job, outlier, regressed; mean_w, p_w, low_w, high_w of the mean of `window` jobs
-    window : so many jobs are tested together, 0: none
+    window : this many jobs are tested together, 0: none
     events : those that touch the cluster, by date
     moved : of a model, for each CPU that stands out, which coefficients moved; empty of a single factor
     """

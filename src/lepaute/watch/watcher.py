@@ -101,7 +101,7 @@ class Watch:
         cluster : with whose name the nodes are told apart
         format  : of the files, if they are none of Lepaute's archives; recognised by default (`foreign.read_foreign`)
         node, mapping, date_s, file_date : as in `foreign.read_foreign`
-        What is there already changes nothing. Raises ArchiveError or InputError where a file cannot be read, a job
+        What is there already changes nothing. Raises ArchiveError or InputError if a file cannot be read, a job
         starts more than a day after now, or files have different values of one job.
         """
         archives: list[Path] = []

@@ -26,7 +26,7 @@ VARIABLES = {
     PALE: "dot",
     RED: "second",
 }
-#: A figure is drawn no wider than so many times its size, in which a point is a pixel.
+#: A figure is drawn no wider than this many times its size, in which a point is a pixel.
 MOST = 1.25
 _INCH = 72
 

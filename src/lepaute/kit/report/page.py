@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
-from lepaute.kit.files import check_output, write_whole
-from lepaute.kit.text import significant, unbroken
+from lepaute.kit.files import check_output, write_atomic
+from lepaute.kit.text import significant, with_nonbreaking_units
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _unbroken(text: str) -> "Markup":
     """For a page, whose lines end neither between a number and its unit nor within an option or a date."""
     from markupsafe import Markup, escape
 
-    return Markup(_OPTION.sub(r'<span class="unbroken">\g<0></span>', str(escape(unbroken(text)))))
+    return Markup(_OPTION.sub(r'<span class="unbroken">\g<0></span>', str(escape(with_nonbreaking_units(text)))))
 
 
 def _sentence(text: str) -> "Markup":
@@ -147,4 +147,4 @@ def write_report(path: Path, page: Callable[[], str], content: Callable[[], dict
         raise InputError(f"{path}: the name of a report must end in .html (a page) or .json (data)")
     check_output(path)
     is_page = path.suffix.lower() == ".html"
-    write_whole(path, page() if is_page else json.dumps(content(), indent=2, allow_nan=False) + "\n")
+    write_atomic(path, page() if is_page else json.dumps(content(), indent=2, allow_nan=False) + "\n")

@@ -101,7 +101,7 @@ class Layer:
 
     kind : points, line (through them), bars (from `base` to y), band (from `base` to y along x), rules (vertical, at x)
            cells (squares of side 1, as opaque as `base`, from 0 to 1), or tiles (in column x from row `base` to row y,
-           whole numbers from 0, where the frame has so many columns and rows as `grid` says, whatever the axes)
+           whole numbers from 0, where the frame has this many columns and rows as `grid` says, whatever the axes)
     opacity: of strokes, from 0 to 1
     """
 

@@ -21,8 +21,8 @@ _MAX_PAIRS = 8
 class Change:
     """A thing that is otherwise on the two sides.
 
-    nodes_a, nodes_b: node sets; empty where the thing is about the whole experiment
-    a, b            : the values; None where it is not there
+    nodes_a, nodes_b: node sets; empty if the thing is about the whole experiment
+    a, b            : the values; None if it is not there
     """
 
     group: str
@@ -70,7 +70,7 @@ def compare(a: Setup, b: Setup) -> Comparison:
 
 
 def uneven(setup: Setup) -> tuple[Uneven, ...]:
-    """What differs between the nodes of one setup."""
+    """Differences between the nodes of one setup."""
     things = []
     for (group, what), values in sorted(setup.facts.items(), key=lambda item: (GROUPS.index(item[0][0]), item[0][1])):
         by_node: Mapping[str, Value | None] = values
@@ -138,7 +138,7 @@ def _pair(
 WIDTH = 100
 #: Without --all: lines of a group, lines of a text's difference, characters of a value.
 MAX_LINES, MAX_DIFF_LINES, MAX_VALUE = 14, 24, 160
-#: Of the sentence: differences that it names, and characters of each.
+#: Limits of the sentence: differences that it names, and characters of each.
 MAX_NAMED, MAX_SHORT = 3, 60
 #: difflib takes time with the square of the lines: longer texts are only counted.
 _MAX_COMPARED_LINES = 2000

@@ -73,7 +73,7 @@ def read_directory(file: BinaryIO) -> dict[str, ZipInfo]:
 
 
 def unpack(file: BinaryIO, info: ZipInfo) -> Iterator[bytes]:
-    """The content of a member in pieces of at most CHUNK_BYTES; raises ArchiveError where it is damaged.
+    """The content of a member in pieces of at most CHUNK_BYTES; raises ArchiveError if it is damaged.
 
     Never more than the declared size is unpacked, whatever the packed bytes say. Not by `zipfile`, which reads the
     directory again whenever the file is opened, and passes over bytes behind the end of a content.

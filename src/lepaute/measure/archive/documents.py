@@ -28,7 +28,7 @@ MAX_NAME_BYTES, MAX_PART_BYTES, MAX_PARTS = 1000, 255, 32
 
 
 def bounded_json(data: bytes, name: str) -> Any:
-    """The value of a JSON text; raises ArchiveError where it is none, or would take memory out of proportion.
+    """The value of a JSON text; raises ArchiveError if it is none, or would take memory out of proportion.
 
     name: of the member, for the message
     """

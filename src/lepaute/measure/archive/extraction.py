@@ -34,8 +34,8 @@ def extract(archive: Archive, folder: str | Path, names: Sequence[str] = (), *, 
 
     names: of members, or of folders of members; none: all, and the manifest
     force: replaces files that are there; folders and what else is there is never replaced
-    Before the first byte is written it is known that no file or link is in the way. Raises InputError where one is, or
-    a name is not in the archive; ArchiveError where the file of the archive changes meanwhile.
+    Before the first byte is written it is known that no file or link is in the way. Raises InputError if one is, or
+    a name is not in the archive; ArchiveError if the file of the archive changes meanwhile.
     """
     chosen = _chosen_members(archive, names)
     _refuse_alike(chosen)
@@ -87,7 +87,7 @@ def _refuse_alike(names: list[str]) -> None:
 
 
 def _refuse_in_the_way(root: int, folder: Path, name: str, *, force: bool) -> None:
-    """Raises InputError where a link, or another kind of file, stands on the way to a member or in its place."""
+    """Raises InputError if a link, or another kind of file, stands on the way to a member or in its place."""
     try:
         with _opened_folder(root, name, make=False) as folder_fd:
             status = os.stat(Path(name).name, dir_fd=folder_fd, follow_symlinks=False)

@@ -71,7 +71,7 @@ class DesignProgress:
 
     @property
     def text(self) -> str:
-        """16 of 16 rows measured; empty where there are none."""
+        """16 of 16 rows measured; empty if there are none."""
         return f"{self.done:.0f} of {self.rows:.0f} rows measured" if self.rows and self.done is not None else ""
 
 
@@ -180,5 +180,5 @@ class Metadata:
 
     @property
     def cause(self) -> str:
-        """Why the run did not complete, in one line; empty where it is not recorded."""
+        """Why the run did not complete, in one line; empty if it is not recorded."""
         return self.failure.message or self.partial_cause

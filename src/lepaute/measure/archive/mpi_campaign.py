@@ -39,7 +39,7 @@ _COLUMNS = {
     MPIRUNS: ("mpirun", "library", "block", "place", "trial", "attempt", "outcome", "disturbed", "started_s"),
 }
 _TEXTS = ("library", "operation", "form", "synchronisation", "outcome", "levels")
-#: Of newer campaigns.
+#: Columns of newer campaigns.
 _SENTINELS = "sentinel_before_s", "sentinel_after_s"
 _LATER = ("ranks", "levels", *_SENTINELS)
 
@@ -74,7 +74,7 @@ class LibraryFacts:
 
 
 def algorithm_key(case: str, ranks: int) -> str:
-    """Of `LibraryFacts.algorithms`; ranks: 0 where a campaign has one number of them."""
+    """Key of `LibraryFacts.algorithms`; ranks: 0 if a campaign has one number of them."""
     return f"{case}, {ranks} ranks" if ranks else case
 
 
@@ -87,8 +87,8 @@ def settings_text(settings: Mapping[str, str]) -> str:
 class CaseFacts:
     """An operation in a form with a size, which every library is measured with.
 
-    calls: in each mpirun, in so many batches; mpiruns: that the wanted precision takes by the first blocks of the
-    library that needs most, None where there were too few
+    calls: in each mpirun, in this many batches; mpiruns: that the wanted precision takes by the first blocks of the
+    library that needs most, None if there were too few
     reduction: operator and datatype ("MPI_SUM of MPI_DOUBLE"), empty for other operations
     """
 
@@ -104,7 +104,7 @@ class CaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class CampaignFacts:
-    """What a campaign compared, and how.
+    """Facts of a campaign: what it compared, and how.
 
     ranks    : of the largest starts; fewer_ranks: of the others, which were in the same blocks
     varied   : levels of each factor that was varied beside the libraries, the first of them the reference
@@ -166,7 +166,7 @@ def facts(archive: Archive) -> CampaignFacts:
 
 
 def network_of(about: CampaignFacts, label: str) -> str:
-    """What joins the ranks of a library; empty where the campaign does not say."""
+    """Network that joins the ranks of a library; empty if the campaign does not say."""
     text = about.factors.get("network", "")
     # Of each cell, its name before it, where not all are the same.
     names = "|".join(map(re.escape, sorted(about.labels, key=len, reverse=True)))
@@ -193,7 +193,7 @@ def mpiruns(archive: Archive) -> pandas.DataFrame:
     outcome : "complete", or "failed" where a rank died or the time was over; failure: why, else empty
     disturbed, causes: other programs used the machine, or a sentinel beside it was slow (the rule of calibrations,
               blind to the durations)
-    sentinel_before_s, sentinel_after_s: what a call of the sentinels beside it took; NaN where there are none
+    sentinel_before_s, sentinel_after_s: what a call of the sentinels beside it took; NaN if there are none
     started_s: seconds since the epoch; wall_s: seconds it took; seed: of its order
     ranks   : that it started; levels: of each factor, a JSON object
     """
@@ -206,7 +206,7 @@ def mpiruns(archive: Archive) -> pandas.DataFrame:
 
 
 def begun_s(archive: Archive) -> float | None:
-    """When its first start of mpirun was, seconds since the epoch; None where there is none."""
+    """When its first start of mpirun was, seconds since the epoch; None if there is none."""
     started_s = mpiruns(archive)["started_s"]
     return float(started_s.min()) if len(started_s) else None
 
@@ -226,10 +226,10 @@ def calls(archive: Archive, *, warm_up: bool = False) -> pandas.DataFrame:
                 by direction
     start_skew_s: last start less first start by rank 0's clock: the exit skew of the synchronisation; start_skew_low_s
                 and start_skew_high_s: 95 % interval by the models of the clocks, one error for all calls of a model
-    started_late, exceeded_window: marked on some rank; window_s: of the synchronisation, 0 where it has none
+    started_late, exceeded_window: marked on some rank; window_s: of the synchronisation, 0 if it has none
     since_start_s: from the first start in the mpirun
 
-    Nothing is left out but calls of which not every rank wrote its row (a rank died). Raises ArchiveError where tables
+    Nothing is left out but calls of which not every rank wrote its row (a rank died). Raises ArchiveError if tables
     are missing or are not those of a campaign.
     """
     return call_table(_table(archive, CALLS), _table(archive, CLOCKS), mpiruns(archive), warm_up=warm_up)
@@ -243,7 +243,7 @@ def rank_times(archive: Archive, ranks: int | None = None) -> pandas.DataFrame:
              calls; calls to warm up and those that started late on the rank are left out
     begin_s, end_s: when it begins and ends a call, after the first rank's begin, by rank 0's clock; medians in the same
              way, of calls that started late on no rank; begin_low_s, begin_high_s, end_low_s, end_high_s: between which
-             half of the mpiruns lie. NaN where every call started late on some rank
+             half of the mpiruns lie. NaN if every call started late on some rank
     Raises ArchiveError as `calls` does.
     """
     raw, runs = _table(archive, CALLS), mpiruns(archive)
@@ -274,7 +274,7 @@ def call_table(
 ) -> pandas.DataFrame:
     """As `calls`, from the three tables, of which those of an archive are one source.
 
-    Raises ArchiveError where a call has no model of its rank's clock.
+    Raises ArchiveError if a call has no model of its rank's clock.
     """
     if not warm_up:
         raw = raw[raw["call"] >= 0]
@@ -360,7 +360,7 @@ def _table(archive: Archive, name: str) -> pandas.DataFrame:
 
 
 def _models(raw: pandas.DataFrame, models: pandas.DataFrame) -> ClockModels:
-    """Of each row, the last model of its rank's clock that was made before its batch."""
+    """For each row, the last model of its rank's clock that was made before its batch."""
     joined = pandas.merge_asof(
         raw[["mpirun", "rank", "batch"]].reset_index().sort_values("batch", kind="stable").astype({"batch": "int64"}),
         models.astype({"before_batch": "int64"}).sort_values("before_batch", kind="stable"),
@@ -375,6 +375,6 @@ def _models(raw: pandas.DataFrame, models: pandas.DataFrame) -> ClockModels:
 
 
 def _position(values: Any, extremes: Any, first: Any) -> Any:
-    """Of each group, the position of the first value equal to the group's extreme."""
+    """In each group, the position of the first value equal to the group's extreme."""
     hits = np.flatnonzero(values == np.repeat(extremes, np.diff(np.r_[first, len(values)])))
     return hits[np.searchsorted(hits, first)]

@@ -148,7 +148,7 @@ class Archive:
             raise ArchiveError(f"{self.path}: member {name} cannot be read ({problem}); copy it again") from None
 
     def json(self, name: str) -> Any:
-        """A member that is a JSON text; raises ArchiveError where it is none or out of proportion."""
+        """A member that is a JSON text; raises ArchiveError if it is none or out of proportion."""
         data = self.read_bytes(name)
         try:
             return bounded_json(data, name)
@@ -158,7 +158,7 @@ class Archive:
     def table(self, name: str) -> "pandas.DataFrame":
         """A member as a data frame: .parquet, or .csv whose provenance lines are left out.
 
-        Raises ArchiveError where it is no table, or one that would take more memory than a table may.
+        Raises ArchiveError if it is no table, or one that would take more memory than a table may.
         """
         data = self.read_bytes(name)
         try:
@@ -200,7 +200,7 @@ class _Content(io.RawIOBase):
 
 
 def table_of(name: str, data: bytes) -> "pandas.DataFrame":
-    """The data frame in the bytes of a member; raises ArchiveError where there is none or it is out of proportion."""
+    """The data frame in the bytes of a member; raises ArchiveError if there is none or it is out of proportion."""
     try:
         with reading_table(f"member {name}"):
             if name.endswith(".parquet"):
@@ -245,7 +245,7 @@ def _refuse_wide(name: str, data: bytes) -> None:
 
 
 def _head_size(data: bytes) -> int:
-    """Of the lines at its beginning that start with #; later ones are cells, and a # inside a line always is."""
+    """Size of the lines at its beginning that start with #; later ones are cells, and a # inside a line always is."""
     at = 0
     while data[at : at + 1] == b"#":
         end = data.find(b"\n", at)

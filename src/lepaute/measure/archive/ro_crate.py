@@ -45,7 +45,7 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
     """The JSON-LD document that describes an archive.
 
     about  : with `kind` and `created` (ISO 8601)
-    members: every member but this document; None where the fingerprint cannot be known yet (the manifest)
+    members: every member but this document; None if the fingerprint cannot be known yet (the manifest)
     """
     script: str | None = f"experiment/{about.script.rpartition('/')[2]}"
     if script not in members:
@@ -91,7 +91,7 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
 
 
 def _action(about: Metadata, members: Mapping[str, Member | None], script: str | None) -> dict[str, Any]:
-    """What was done: with which programs, from what, to what, when, and whether it went well."""
+    """Action that was done: with which programs, from what, to what, when, and whether it went well."""
     failed = about.outcome != COMPLETE
     start, end = _times(about)
     programs = ["#lepaute", *([crate_id(script)] if script else [])]
@@ -142,7 +142,7 @@ def _file(name: str, member: Member | None, *, is_script: bool) -> dict[str, Any
 
 
 def check_crate(archive: Archive) -> None:
-    """Raises ArchiveError where the description is missing, is no RO-Crate 1.1, or differs from the members.
+    """Raises ArchiveError if the description is missing, is no RO-Crate 1.1, or differs from the members.
 
     Checked: the descriptor and the root with what RO-Crate 1.1 asks of them; that each file described is there with
     this size and SHA-256; that each member is described and part of the root.

@@ -40,7 +40,7 @@ def first_screen(archive: Archive, width: int = WIDTH, *, details: bool = False)
         *(_phases(about) if details or status != COMPLETE else []),
         *_lost(about),
         *_next_steps(archive, status),
-        *_content(archive, width, most_lines=1 if status == FAILED else 2),
+        *_content(archive, width, max_lines=1 if status == FAILED else 2),
         _line("id", archive.id),
     ]
     room = LINES - 2 - len(why) - len(failed) - len(tail)
@@ -85,8 +85,8 @@ def _line(key: str, value: str) -> str:
     return f"{key:<{_INDENT - 1}} {value}"
 
 
-def _paragraph(key: str, value: str, width: int, most_lines: int) -> list[str]:
-    lines = wrapped(value, width - _INDENT, most_lines)
+def _paragraph(key: str, value: str, width: int, max_lines: int) -> list[str]:
+    lines = wrapped(value, width - _INDENT, max_lines)
     return [f"{key if not number else '':<{_INDENT - 1}} {line}" for number, line in enumerate(lines)]
 
 
@@ -193,10 +193,10 @@ def _next_steps(archive: Archive, status: str) -> list[str]:
     ]
 
 
-def _content(archive: Archive, width: int, most_lines: int) -> list[str]:
+def _content(archive: Archive, width: int, max_lines: int) -> list[str]:
     folders = _members_by_folder(archive)
     total = sum(size for _, _, size in folders)
     folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
     contents = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
     members = sum(count for _, count, _ in folders)
-    return _paragraph("members", f"{members}, {size_text(total)} (--members lists them): {contents}", width, most_lines)
+    return _paragraph("members", f"{members}, {size_text(total)} (--members lists them): {contents}", width, max_lines)

@@ -27,7 +27,7 @@ _RESERVED = (documents.COMMANDS, documents.MANIFEST, documents.METADATA, documen
 #: What packs better than this in a quick try is stored as it is: a reader takes more than MAX_RATIO for a bomb. One
 #: byte repeated gives 229 in the quick try and 1029 in the thorough one (measured).
 _QUICK_RATIO = 100
-#: Of what a reader accepts in all, for the members that the archive writes itself.
+#: Bytes of what a reader accepts in all that are kept for the members that the archive writes itself.
 _KEPT_FREE_BYTES = 1 << 30
 
 

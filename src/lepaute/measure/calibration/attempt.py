@@ -84,7 +84,7 @@ class Attempts:
         argv, environment = self._command(run, site, base, design, raw)
         mine = [path for rank, path in enumerate(kept) if site.place_of(rank, len(ranks)) == 0]
         limit_s = limit_of(run)
-        before, started = self._samples(site), time.time()
+        before, started = self._take_samples(site), time.time()
         try:
             files = {f"{raw}{ranks[rank]}": path for rank, path in enumerate(mine)}
             result = run_followed(node, argv, files, environment=environment, timeout_s=limit_s)
@@ -123,7 +123,7 @@ class Attempts:
     def _command(
         self, run: PlannedRun, site: Site, base: str, design: str, raw: str
     ) -> tuple[Sequence[str], Mapping[str, str]]:
-        """What the first node runs, and the variables to add."""
+        """Command of the first node, and the variables to add."""
         coretype = site.measured[0].kernel_set.coretype_env
         words, environment = probe_words(run, site.pus(run), base, design, raw, coretype, len(site.nodes))
         if run.probe in SERIAL:
@@ -174,8 +174,8 @@ class Attempts:
         path.write_bytes(b"")
         return path
 
-    def _samples(self, site: Site) -> list[Sample]:
-        """Of each machine of the site; what the controller uses on a machine that it shares counts as the run's own."""
+    def _take_samples(self, site: Site) -> list[Sample]:
+        """Load of each machine of the site; what the controller uses on a shared machine counts as the run's own."""
         return [
             samples(node, [about.name], time.process_time() if about.machine == self._here else 0.0)[about.name]
             for node, about in self._machines(site)
@@ -183,7 +183,7 @@ class Attempts:
 
     def _loads(self, site: Site, before: Sequence[Sample], ranks: int) -> list[Load]:
         loads = []
-        for (_, about), first, last in zip(self._machines(site), before, self._samples(site), strict=True):
+        for (_, about), first, last in zip(self._machines(site), before, self._take_samples(site), strict=True):
             load = load_between(first, last, about.node_pus)
             if len(site.nodes) > 1:
                 # mpirun starts its ranks by ssh: they are no children of the agent, but each polls all the time.

@@ -38,7 +38,7 @@ from lepaute.measure.experiment.workspace import folder_of
 from lepaute.measure.layout import ALL
 from lepaute.measure.link_plan import Link, pair_cores, plan_links
 from lepaute.measure.nodes.channel import NodeLost
-from lepaute.measure.nodes.group import Nodes, each_machine, side_by_side
+from lepaute.measure.nodes.group import Nodes, for_each_machine, side_by_side
 from lepaute.measure.nodes.results import check_same_place
 from lepaute.measure.plan import FULL, QUICK, SEMANTICS, PlannedRun, calibration_s, plan, reckoned_s, room
 from lepaute.measure.probes import Probes, build_probes
@@ -49,12 +49,12 @@ from lepaute.measure.sentinel import SENTINEL
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFacts:
-    """What was asked for; and, once the nodes are known, what they are and how large the largest measurements are.
+    """Calibration asked for; and, once the nodes are known, what they are and how large the largest measurements are.
 
     nbs, threads: block sizes of HPL's steps, and BLAS threads of a process; archives of older versions have `nb`, one
     cores .. mpi: of the first node, as all are alike; memory_bytes: of the smallest
     blocks, most_n, most_message_bytes: of the plan
-    switches: the nodes of each switch, empty where that is not known
+    switches: the nodes of each switch, empty if that is not known
     """
 
     quick: bool = False
@@ -173,7 +173,7 @@ class Calibration(Campaign):
         self.workspace.save()
 
     def _plan(self, blocks: int = 0) -> None:
-        """Of each node, for at least so many blocks."""
+        """Plans each node, for at least this many blocks."""
         asked, place = self._asked, enumerate(self._measured)
         more: dict[str, Any] = {"nbs": asked.nbs, "threads": asked.threads, "blocks": blocks}
         self._plans = {
@@ -228,7 +228,7 @@ class Calibration(Campaign):
                 runs = [run for run in runs if run.load == ALL and run.probe in further]
             self._block(Site((node,), (by_name[name],)), runs, stopping)
 
-        each_machine(self.nodes, measure)
+        for_each_machine(self.nodes, measure)
         self._links_of([link for link in self._links if link.run.block == block], by_name)
         if block == 0:
             self._find_semantics(by_name)
@@ -300,7 +300,7 @@ class Calibration(Campaign):
         return [entry for entry in self.workspace.noted(AttemptEntry) if entry.probe not in (SEMANTICS, SENTINEL)]
 
     def _attempts(self, node: str | None = None) -> list[AttemptEntry]:
-        """Those of a node by itself, or of all nodes."""
+        """Attempts of a node by itself, or of all nodes."""
         return [entry for entry in self._planned_attempts() if entry.peer is None and node in (None, entry.node)]
 
     def _check_planned(self, runs: list[PlannedRun]) -> None:

@@ -19,7 +19,7 @@ from lepaute.measure.kernel_set import (
     timing_of,
 )
 from lepaute.measure.layout import MADE_UP, Layout, layout_of
-from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.nodes.results import check_architecture, check_started
 from lepaute.measure.probes import Probes
 
@@ -65,7 +65,7 @@ class Measured:
 
 
 def look_at(nodes: Nodes, python: str) -> list[Measured]:
-    """All nodes, in their order. Raises EnvironmentProblem where one has not two cores or no OpenBLAS."""
+    """All nodes, in their order. Raises EnvironmentProblem if one has not two cores or no OpenBLAS."""
     facts, layouts = nodes.call("facts"), layouts_of(nodes)
     chosen: dict[str, KernelSet] = {}
 
@@ -85,7 +85,7 @@ def look_at(nodes: Nodes, python: str) -> list[Measured]:
         except EnvironmentProblem as problem:
             raise EnvironmentProblem(f"{channel.name}: {problem}") from None
 
-    each_machine(nodes, choose)
+    for_each_machine(nodes, choose)
     settled = settle(chosen, lambda name, coretype: _timer(nodes[name], python)(coretype))
     return [
         Measured(
@@ -149,7 +149,7 @@ def _timer(node: Nodes, python: str) -> Callable[[str | None], Timing | None]:
 
 
 def check_alike(measured: Sequence[Measured]) -> None:
-    """Raises EnvironmentProblem where nodes differ: a platform's nodes are all of one kind."""
+    """Raises EnvironmentProblem if nodes differ: a platform's nodes are all of one kind."""
     first = measured[0]
     for other in measured[1:]:
         for what, mine, its in (

@@ -21,17 +21,17 @@ NEAR_FLOOR = 1.2
 _MIN_SHARE, _PHASES = 0.02, "pd"
 #: What a check takes until one was made.
 _CHECK_S = 20.0
-#: Of further blocks, all on all cores; by the layer that limits the precision, what shrinks the interval most.
+#: Probes of further blocks, all on all cores; by the layer that limits the precision, what shrinks the interval most.
 USUAL_PROBES = (STEPS, STEPS_COLUMN)
 PROBES_FOR: Mapping[str, tuple[str, ...]] = {"discrepancy": (*USUAL_PROBES, DGEMM)}
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Of the mean of a reference run: relative half-width of its 95 % interval, and what that is with endless blocks.
+    """Precision of a reference run's mean: relative half-width of its 95 % interval, and that with endless blocks.
 
     reference: what is predicted;  layer: what the half-width is most made of;  limit: the same in words
-    later : half-width for LATER_S after the calibration, by which the machine has drifted; None where nobody knows
+    later : half-width for LATER_S after the calibration, by which the machine has drifted; None if nobody knows
     """
 
     half_width: float
@@ -42,7 +42,7 @@ class Reached:
     later: float | None = None
 
     def with_more(self, share: float) -> float:
-        """The half-width with so many times the blocks: what is above the floor falls as an error of a mean does."""
+        """The half-width with this many times the blocks: what is above the floor falls as an error of a mean does."""
         return sqrt(self.half_width**2 - max(0.0, self.half_width**2 - self.floor**2) * (1.0 - 1.0 / share))
 
 
@@ -61,7 +61,7 @@ class Goal:
         return reached.half_width <= max(self.precision, NEAR_FLOOR * reached.floor)
 
     def budget_for(self, fewest_s: float, blocks: int) -> float:
-        """Seconds; raises InputError where they do not hold the fewest blocks."""
+        """Seconds; raises InputError if they do not hold the fewest blocks."""
         if self.budget_s is not None and self.budget_s < fewest_s:
             raise InputError(
                 f"--budget is {duration(self.budget_s)}, and the fewest blocks ({blocks}) take about "
@@ -107,7 +107,7 @@ class Check(Entry):
 def next_step(
     goal: Goal, reached: Reached | None, blocks: int, remaining_s: float, block_s: float, last: Check | None
 ) -> Literal["measure", "check", "stop"]:
-    """What comes after so many blocks. The fit at the end is paid for, too; a check that takes longer than a block is
+    """What comes after this many blocks. The fit at the end is paid for, too; a check that takes longer than a block is
     made after every second one.
 
     reached  : what the last check found, if it was after the last block
@@ -126,7 +126,7 @@ def next_step(
 
 
 def main_kernels(calls: pandas.DataFrame) -> pandas.DataFrame:
-    """Those in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
+    """Kernels in which nearly all time is, and no phases, which would lack the others: a fifth of the rows."""
     calls = calls[~calls["kernel"].astype(str).str.startswith(_PHASES)]
     share = calls.groupby(calls["kernel"].astype(str))["duration_s"].sum() / calls["duration_s"].sum()
     return calls[calls["kernel"].astype(str).isin(share.index[share >= _MIN_SHARE])]

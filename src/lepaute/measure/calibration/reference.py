@@ -32,7 +32,7 @@ _LIMITS = {
 
 
 def precision_of(goal: Goal, archive: Archive, platform: Platform, fitted: FittedModels) -> tuple[str, dict[str, Any]]:
-    """What was reached, and what another minute would buy: a line, and the facts for programs, None where unknown."""
+    """Precision reached and what another minute would buy: a line, and the facts for programs, None if unknown."""
     try:
         attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted, later=True)
     except LepauteError as problem:
@@ -45,7 +45,7 @@ def precision_of(goal: Goal, archive: Archive, platform: Platform, fitted: Fitte
 
 
 def assessment() -> Callable[[Archive], Reached]:
-    """What assesses a calibration again and again; shapes of models are selected the first time only."""
+    """Assessor of a calibration again and again; shapes of models are selected the first time only."""
     forms: dict[str, Form] = {}
 
     def assess(archive: Archive) -> Reached:

@@ -50,7 +50,7 @@ def silent_tests(rows: Sequence[Row]) -> list[Test]:
     """When the search is over: which sends that need no receive return while the receiver is silent, and how many.
 
     Powers of two up to the largest size that returns, and that size; a byte and that size also with a backlog. LEAD
-    times each, one start of the probe. None where no send returns without its receive.
+    times each, one start of the probe. None if no send returns without its receive.
     """
     low, _ = bracket(verdicts(rows, "deadlock"))
     largest = max((size for size, test, *_ in rows if test == "deadlock" and size <= low), default=0)
@@ -172,7 +172,7 @@ def _hung(rows: list[Row]) -> int:
 
 
 def _answers(workspace: Workspace, site: Site) -> tuple[list[Row], bool, int]:
-    """Those of rank 0 without a backlog until now, whether silence has been tested, and how many rounds were begun."""
+    """Rank 0's answers without a backlog until now, whether silence has been tested, and how many rounds were begun."""
     rows: list[Row] = []
     done, begun = False, 0
     peers = [about.name for about in site.measured[1:]]

@@ -59,7 +59,7 @@ class _Products:
 
 
 class SpeedWitness:
-    """Of one node; each attempt is read once."""
+    """Witness of the speed of one node; each attempt is read once."""
 
     def __init__(self, workspace: Workspace, node: str) -> None:
         self._workspace, self._node = workspace, node
@@ -67,7 +67,7 @@ class SpeedWitness:
         self._sentinels: dict[Key, float] = {}
 
     def new_slow_runs(self) -> list[SlowRun]:
-        """Those that met a slow machine and are not noted yet, which are noted; none before _MIN_BLOCKS blocks."""
+        """Runs that met a slow machine and are not noted yet, which are noted; none before _MIN_BLOCKS blocks."""
         attempts = [each for each in self._workspace.noted(AttemptEntry) if each.node == self._node and not each.peer]
         attempts = [attempt for attempt in attempts if attempt.probe != SEMANTICS]
         if len({attempt.block for attempt in attempts if attempt.probe != SENTINEL}) < _MIN_BLOCKS:

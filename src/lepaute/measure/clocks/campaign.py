@@ -57,7 +57,7 @@ class BlockBegun(Entry):
 
 @dataclass(frozen=True, slots=True)
 class BlockEnded(Entry):
-    """How it ended: failure is empty where it is complete; disturbed, causes: other programs used the machines."""
+    """How it ended: failure is empty if it is complete; disturbed, causes: other programs used the machines."""
 
     JOURNAL: ClassVar[str] = "mpiruns"
     mpirun: int
@@ -190,7 +190,7 @@ class Clocks(Campaign):
         return len(made) >= clock_request.MAX_MPIRUNS or spent_s + longest_s > self._request.budget_s
 
     def _block(self, block: int) -> None:
-        """One complete mpirun. Raises EnvironmentProblem where one after the other fails."""
+        """One complete mpirun. Raises EnvironmentProblem if one after the other fails."""
         for attempt in range(_MAX_ATTEMPTS):
             ended = self._start(block)
             if not ended.failure:
@@ -271,7 +271,7 @@ class Clocks(Campaign):
 
 
 def _failure(result: Result, raw: str, ranks: int, limit_s: float) -> str:
-    """Why an mpirun does not count, in a line; empty where it does. Raises InputError for mpirun of another library."""
+    """Why an mpirun does not count, in a line; empty if it does. Raises InputError for mpirun of another library."""
     if not result.ok:
         return result.failure(limit_s)
     header = header_of_raw(raw)
@@ -284,7 +284,7 @@ def _failure(result: Result, raw: str, ranks: int, limit_s: float) -> str:
 
 
 def _built_probe(library: NamedLibrary, tell: Progress) -> Path:
-    """probe-clocks of a library, compiled unless it is there. Raises EnvironmentProblem where that does not work."""
+    """probe-clocks of a library, compiled unless it is there. Raises EnvironmentProblem if that does not work."""
     sources = [probe_source() / name for name in SOURCES]
 
     def build(folder: Path) -> None:
@@ -317,7 +317,7 @@ def measure_clocks(
     slots  : ranks of each node (all alike, or by name), unless given as few as it takes; here there are as many as
              asked for
     resume : go on with a campaign of that archive that did not end
-    Raises InputError for what makes no sense, EnvironmentProblem where something is missing or mpirun fails again and
+    Raises InputError for what makes no sense, EnvironmentProblem if something is missing or mpirun fails again and
     again, KeyboardInterrupt; what was measured until then is in NAME.partial.zip, and a note says so.
     """
     options, tell = campaign_options(out_archive, seed, scheduler, request, python), progress or silent

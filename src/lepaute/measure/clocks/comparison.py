@@ -20,7 +20,7 @@ LEVEL = 0.05
 MARGIN = 0.25
 #: A tenth of what the fastest message takes: less is not seen of an operation between ranks.
 ENOUGH_S = 1e-7
-#: Of ratios: clocks are read in nanoseconds.
+#: Resolution of ratios: clocks are read in nanoseconds.
 RESOLUTION_S = 1e-9
 #: A look later than asked by more is told.
 MAX_LATE_S = 0.5
@@ -41,7 +41,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a synchronisation of a method takes: median over mpiruns, and its 95 % interval."""
+    """Duration of a synchronisation by a method: median over mpiruns, and its 95 % interval."""
 
     method: str
     duration_s: float
@@ -67,7 +67,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to take for measurements up to a length.
+    """Method to take for measurements up to a length.
 
     least : the method with the smallest median error; front: those than which no other is both better and cheaper
     as_good: shown to be at most the margin worse than it, or good enough, method among them unless it is `least`
@@ -155,11 +155,11 @@ class Found:
 
 
 def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOUGH_S) -> Found:
-    """Of an archive that `measure_clocks` or `simulate_clocks` wrote.
+    """Comparison of the clocks of an archive that `measure_clocks` or `simulate_clocks` wrote.
 
     margin  : a method that is shown to be worse by at most this share counts as good as the best
     enough_s: so does one whose error is shown to be at most this
-    Raises ArchiveError where it holds no complete mpirun of clocks, InputError for a margin below 0.
+    Raises ArchiveError if it holds no complete mpirun of clocks, InputError for a margin below 0.
     """
     if not margin >= 0:
         raise InputError(f"--margin is {100 * margin:g} %; it must be 0 or more, such as 25%")
@@ -196,7 +196,7 @@ def compared(archive: Archive, *, margin: float = MARGIN, enough_s: float = ENOU
 
 
 def largest_errors(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Of each mpirun, method and length the largest error of a rank at any moment up to it.
+    """For each mpirun, method and length, the largest error of a rank at any moment up to it.
 
     rows: with mpirun, method, rank, after_s, error_s; an mpirun counts where all methods have all moments
     Returns columns mpirun, method, length_s, error_s.
@@ -212,7 +212,7 @@ def largest_errors(rows: pandas.DataFrame) -> pandas.DataFrame:
 def judged(
     worst: pandas.DataFrame, costs: tuple[Cost, ...], margin: float, enough_s: float
 ) -> tuple[tuple[Error, ...], tuple[Pair, ...], tuple[Choice, ...]]:
-    """Of the table of `largest_errors`: the errors, all pairs, and what to take for each length."""
+    """Judgement of `largest_errors`: the errors, all pairs, and what to take for each length."""
     errors: list[Error] = []
     pairs: list[Pair] = []
     choices: list[Choice] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.later import ticker
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
 from lepaute.kit.report.figures import figure_svg
@@ -120,7 +120,7 @@ def _finish(axes: "Axes", title: str) -> None:
 
 def write_page(found: Found, path: Path, command: str) -> None:
     """Writes the page; command: that makes it again."""
-    write_whole(path, page(found, command))
+    write_atomic(path, page(found, command))
 
 
 def page(found: Found, command: str = "") -> str:
@@ -171,7 +171,7 @@ def page(found: Found, command: str = "") -> str:
 
 
 def command_of(found: Found, archive: Path) -> str:
-    """That makes a page of the archive again."""
+    """Command that makes a page of the archive again."""
     return shlex.join(
         ["lepaute", "clocks", str(archive), "--margin", f"{100 * found.margin:g}%", "--report", "clocks.html"]
     )

@@ -28,7 +28,7 @@ DEFAULT_AFTER = "0,5,10,20"
 #: As the probe has room for.
 MAX_MOMENTS, MAX_AFTER_S, MAX_DRIFT_PPM = 8, 600.0, 10_000.0
 MAX_RANKS, MAX_MPIRUNS = 1 << 20, 10_000
-#: A median of fewer values has no 95 % interval; all pairs of six methods have one from so many on.
+#: A median of fewer values has no 95 % interval; all pairs of six methods have one from this many on.
 MIN_MPIRUNS, MPIRUNS_FOR_PAIRS = 6, 10
 SYNCHRONISATIONS, MPIRUNS = "observations/synchronisations.parquet", "observations/mpiruns.parquet"
 _COLUMNS = ("mpirun", "method", "rank", "after_s", "checked_s", "duration_s", "shortest_error_ns", "half_round_trip_ns")
@@ -38,7 +38,7 @@ _JITTER_NS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClockRequest:
-    """What is asked for.
+    """Request of a campaign of clocks.
 
     methods : of METHODS, each once; after_s: moments after a synchronisation, s, increasing, the first of them 0
     ranks   : None: two here, one on each slot of nodes
@@ -143,7 +143,7 @@ def simulated_of(text: str) -> tuple[int, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ClockFacts:
-    """What an archive says of its campaign.
+    """Facts of a campaign of clocks from its archive.
 
     asked   : the request; ranks: of every mpirun; nodes: that they run on; library: what MPI says of itself
     shares_cores: there are more ranks than cores
@@ -173,7 +173,7 @@ def facts(archive: Archive) -> ClockFacts:
 
 
 def synchronisations(archive: Archive) -> "pandas.DataFrame":
-    """A row for each mpirun, method, rank and moment; raises ArchiveError where that is not what it holds.
+    """A row for each mpirun, method, rank and moment; raises ArchiveError if that is not what it holds.
 
     mpirun, method, rank, after_s: of the row; checked_s: when it really was; duration_s: of the synchronisation
     error_ns: as the publication takes it, the smallest difference of ten exchanges; shortest_error_ns: that of the
@@ -186,7 +186,7 @@ def synchronisations(archive: Archive) -> "pandas.DataFrame":
 
 
 def checked_table(frame: "pandas.DataFrame", where: str) -> "pandas.DataFrame":
-    """The same table; raises ArchiveError where columns are missing or not numbers."""
+    """The same table; raises ArchiveError if columns are missing or not numbers."""
     from pandas.api.types import is_numeric_dtype
 
     for name in (*_COLUMNS, _TRUE):

@@ -33,7 +33,7 @@ from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.process import Limits
 from lepaute.version import __version__
 
-#: Of a simulation, unless told: from so many on, ends of intervals of pairs of six methods are the fourth values.
+#: Of a simulation, unless told: from this many on, ends of intervals of pairs of six methods are the fourth values.
 DEFAULT_BLOCKS = 20
 _LIMIT_S = 3600.0
 
@@ -50,7 +50,7 @@ def simulate_clocks(
 
     asked: with ranks and drift_ppm; as many blocks as `mpiruns`, or DEFAULT_BLOCKS; a rank on each node, or as many as
            it takes
-    Raises InputError where the platform is too small, EnvironmentProblem where SimGrid is missing, SimulationError.
+    Raises InputError if the platform is too small, EnvironmentProblem if SimGrid is missing, SimulationError.
     """
     if asked.ranks is None or asked.drift_ppm is None:
         raise InputError("a simulation of clocks needs ranks and their drift")

@@ -48,7 +48,7 @@ def _time(time_s: float, low_s: float | None, high_s: float | None) -> str:
 
 
 def fact_lines(found: Found) -> list[tuple[str, str]]:
-    """What the answer rests on: a word and its text each."""
+    """Basis of the answer: a word and its text each."""
     about, asked = found.about, found.about.asked
     if about.simulated:
         drift = f"clocks drifting by up to {asked.drift_ppm:g} ppm"

@@ -103,7 +103,7 @@ def against_baseline(
 
 
 def check_days(days: Sequence[Archive]) -> None:
-    """Raises ArchiveError for another kind, InputError where no mpirun of any day was undisturbed."""
+    """Raises ArchiveError for another kind, InputError if no mpirun of any day was undisturbed."""
     if not any((runs["block"].ge(0) & ~runs["disturbed"]).any() for runs in map(mpi_campaign.mpiruns, days)):
         raise InputError("--baseline: all mpiruns of its days were disturbed; give archives of quiet days")
 
@@ -126,7 +126,7 @@ def day_verdicts(
     correction: Correction = "fdr",
     primary: Collection[tuple[str, str, int]] = (),
 ) -> tuple[Verdict, ...]:
-    """Of the rows of a build (right) and its BASELINE; summaries: as of `mpirun_summaries`, blocks are days."""
+    """Verdicts on rows of a build (right) and its BASELINE; summaries: as of `mpirun_summaries`, blocks are days."""
     table = summaries if "disturbed" in summaries else summaries.assign(disturbed=False)
     rows = []
     for key, row in table.groupby(list(ROW), observed=True):
@@ -155,7 +155,7 @@ def day_verdicts(
 
 
 def _tested(old: pandas.DataFrame, build: pandas.DataFrame) -> dict[str, Any]:
-    """Of one row, fields of its verdict; old: of the baseline, undisturbed."""
+    """Fields of the verdict of one row; old: of the baseline, undisturbed."""
     days = np.log(old["median_s"]).groupby(old["block"])
     means, logs = days.mean().to_numpy(), np.log(build["median_s"].to_numpy())
     count, shift = len(means), float(logs.mean() - means.mean())

@@ -70,9 +70,9 @@ class Mean:
     """A row: the mean time of an operation.
 
     run   : number of the run of this benchmark in the file, from 0
-    ranks : None where the output does not say; calls: 0 where it does not
+    ranks : None if the output does not say; calls: 0 if it does not
     form  : RATE where a rate is printed: mean_s is what the bytes of the message take by it then
-    low_s, high_s: the least and the most that is printed beside it; NaN where nothing is
+    low_s, high_s: the least and the most that is printed beside it; NaN if nothing is
     """
 
     operation: str
@@ -88,7 +88,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOutput:
-    """The rows of a file; suite: OSU or INTEL; version: as its titles say, empty where they do not.
+    """The rows of a file; suite: OSU or INTEL; version: as its titles say, empty if they do not.
 
     notes: sentences on the lines that are not used; wrong: operations whose own check failed
     """
@@ -128,7 +128,7 @@ def outputs(
 ) -> Comparison:
     """Compares what one benchmark printed with two libraries; labels are the names of the files unless given.
 
-    Raises InputError where a file is damaged or no such output, where the files are of different suites or the same,
+    Raises InputError if a file is damaged or no such output, where the files are of different suites or the same,
     where they have nothing in common, and for a margin that is not above 0.
     """
     both = read_output(left), read_output(right)
@@ -268,7 +268,7 @@ def is_benchmark_output(path: str | Path) -> bool:
 def read_output(path: str | Path) -> BenchmarkOutput:
     """Reads a file.
 
-    Raises InputError where it is damaged, with the line, where it is of neither suite or of both, and without times.
+    Raises InputError if it is damaged, with the line, where it is of neither suite or of both, and without times.
     """
     path = Path(path)
     text = read_bytes(path, "the output of one of the benchmarks", MAX_BYTES).decode("utf-8", "replace")
@@ -364,7 +364,7 @@ def _row(where: str, row: dict[str, str], block: Block) -> tuple[float, ...]:
 
 
 def _number(word: str) -> float:
-    """The value, NaN where it is none."""
+    """The value, NaN if it is none."""
     try:
         value = float(word)
     except ValueError:

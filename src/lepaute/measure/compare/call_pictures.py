@@ -19,11 +19,11 @@ from lepaute.stats.expanding import Booleans, Floats
 
 #: Mpiruns of a library, and ranks, that are drawn.
 MAX_MPIRUNS, MAX_RANKS = 40, 64
-#: Of the columns of a histogram; a pale one is below a quarter of the fullest bin.
+#: Shades of the columns of a histogram; a pale one is below a quarter of the fullest bin.
 SHADES = 4
-#: Means beyond so many of the highest quartile are at the edge: a mean of calls may be of one that was interrupted.
+#: Means beyond this many of the highest quartile are at the edge: a mean of calls may be of one that was interrupted.
 OUTLYING = 2.0
-#: Of a rank, how far the two libraries are drawn from its place.
+#: How far the two libraries are drawn from its place.
 ASIDE = 0.04
 #: Blue, orange: which library, by the classes of the style sheet.
 _STYLES = ("", " second")
@@ -116,7 +116,7 @@ def _from_run_to_run(
 
 
 def correlations(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str]) -> Picture:
-    """Of calls that are so many apart, with what independent ones would have."""
+    """Correlations of calls that are this many apart, with what independent ones would have."""
     known = [one for one in found if len(one.correlations)]
     layers, every, words = [], [], []
     for one in known:
@@ -155,7 +155,7 @@ def course(subject: str, found: Sequence[SingleCalls], style: Mapping[str, str])
             Layer("line", one.numbers, times[:, 3], f"bare{side}"),
             Layer("line", one.numbers, times[:, 1], f"line{side}"),
         ]
-    words = ", ".join(f"{one.library} {_later(one)}" for one in found)
+    words = ", ".join(f"{one.library} {_second_half_change_text(one)}" for one in found)
     return Picture(
         f"Run-times of {subject} by the number of the call.",
         f"The calls of all mpiruns by their number, in up to {NUMBERS} bins, {_legend(style)}: median (line), half of "
@@ -212,7 +212,7 @@ def _thinned(one: SingleCalls) -> npt.NDArray[np.intp]:
 
 
 def _stretches(marked: Booleans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Of each row of (rows, bins), runs of marked bins: row, first edge, last edge."""
+    """Runs of marked bins in each row of (rows, bins): row, first edge, last edge."""
     change = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     row, low = np.nonzero(change == 1)
     return row, low, np.nonzero(change == -1)[1]
@@ -234,8 +234,8 @@ def _legend(style: Mapping[str, str]) -> str:
     return " and ".join(f"{name} {_colour(style, name)}" for name in style)
 
 
-def _later(one: SingleCalls) -> str:
-    """Of the second half of an mpirun's calls."""
+def _second_half_change_text(one: SingleCalls) -> str:
+    """Text about the second half of an mpirun's calls."""
     if not isfinite(one.later_over_earlier):
         return "too few calls to say"
     return signed_percent(one.later_over_earlier - 1, one.later_low - 1, one.later_high - 1, "")

@@ -36,7 +36,7 @@ from lepaute.measure.compare.summaries import (
     summarise,
     without_levels,
 )
-from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_of_each
+from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_by_part
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
 from lepaute.measure.comparison.factors import levels_text
 from lepaute.stats.decision import Decision, Weakness
@@ -55,21 +55,21 @@ class Comparison(Public):
     summaries   : one value for each mpirun and row, with and without Tukey's filter (`mpirun_summaries`)
     sample_means: of each library and row, whether means of its calls are normal
     left_out    : calls that do not count, by reason;  warnings : what weakens the comparison as a whole, sentences
-    ranks       : 0 where the measurements do not say
+    ranks       : 0 if the measurements do not say
     nodes       : the node of each rank; empty on one machine
     effects     : of the factors that were varied beside the libraries, on this number of ranks
-    all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty where there is one
+    all_ranks   : the numbers of ranks of the campaign, whose rows are corrected together; empty if there is one
     run_time    : of a call, a RunTime, or other words where another benchmark took it
     value       : column of the summaries that stands for an mpirun
     correction, primary: of the p-values of all rows, see `verdicts`
-    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty where single calls are not known
+    rank_times  : of both libraries (`mpi_campaign.rank_times`); empty if single calls are not known
     scope       : what the verdicts speak of, words: this session only, or an average over sessions such as those made
     failures    : what a library got wrong; networks: what joins the ranks of either, where that differs, words
     rule        : how the ratio is estimated, where not as usual
     cannot_fail : why a limit on the ratio fails no build, or empty
     disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
     calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
-                  empty where single calls are not known
+                  empty if single calls are not known
     """
 
     left: str
@@ -127,7 +127,7 @@ class Comparison(Public):
     def to_frame(self) -> pandas.DataFrame:
         """The verdicts: a row an operation, form and size; fields of `Verdict`, outcome, stars and sentence.
 
-        forecast_mpiruns: of each library that would decide the row, NaN where it is decided or nothing can be said
+        forecast_mpiruns: of each library that would decide the row, NaN if it is decided or nothing can be said
         """
         likely = [verdict.forecast.likely if verdict.forecast else float("nan") for verdict in self.verdicts]
         rows = [row | {"forecast_mpiruns": each} for row, each in zip(self._rows(), likely, strict=True)]
@@ -180,14 +180,14 @@ class Comparison(Public):
 
     @property
     def answer(self) -> str:
-        """What failed, networks that differ, and how many rows each library wins, in one sentence."""
+        """Failures, networks that differ, and how many rows each library wins, in one sentence."""
         on = f"on {self.ranks} ranks, " if self.all_ranks else ""
         rows = on + answer(self.verdicts, self.left, self.right, self.scope, self.disturbed)
         return "; ".join([*filter(None, (failures_text(self.failures), self.networks)), rows])
 
     @property
     def decision(self) -> Decision:
-        """That most rows are decided, either way; of none that could be tested, and where one failed, it is unknown."""
+        """Whether most rows are decided, either way; unknown if none could be tested, or one failed."""
         decided = [row.decision.is_decided for row in self.verdicts]
         several = Decision.of_several((row.decision for row in self.verdicts), "unknown")
         failed = [Weakness("failed", failure.text) for failure in self.failures]
@@ -196,7 +196,7 @@ class Comparison(Public):
 
     @cached_property
     def single_calls(self) -> tuple[tuple[SingleCalls, ...], ...]:
-        """Of each row, what the calls of both libraries look like; worked out when it is first asked for."""
+        """Calls of both libraries in each row; worked out when it is first asked for."""
         return tuple(of_rows(self.calls, self.left, self.right))
 
     @property
@@ -206,7 +206,7 @@ class Comparison(Public):
 
     @property
     def estimand(self) -> str:
-        """What is compared, in words."""
+        """The estimand in words."""
         counts = (
             "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
         )
@@ -280,7 +280,7 @@ def archives(
         every = every.assign(session=every["block"].map(of_block))
     of_mpirun = subject.drop_duplicates("mpirun").set_index("mpirun")
     every = every.assign(ranks=every["mpirun"].map(of_mpirun["ranks"]))
-    disturbed = _disturbed(of_mpirun[of_mpirun["ranks"] == ranks])
+    disturbed = _disturbance_summary(of_mpirun[of_mpirun["ranks"] == ranks])
     numbers = facts[0].all_ranks
     varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
     effects: tuple[FactorEffect, ...] = ()
@@ -301,7 +301,7 @@ def archives(
     if varied:
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
-    of_each = verdicts_of_each(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
+    of_each = verdicts_by_part(parts, *chosen, margin=margin, correction=correction, primary=rows_first)
     if disturbed and not all(row.is_disturbed for row in of_each[numbers.index(ranks)]):
         weakening.append(f"{disturbed} and decide nothing")
     return Comparison(
@@ -347,7 +347,7 @@ def by_ranks(*campaigns: Archive | str | Path, **options: Any) -> tuple[Comparis
 
 
 def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: int) -> tuple[Violation, ...]:
-    """Of the libraries that have blocking operations there, at each combination of levels."""
+    """Guidelines violated by libraries with blocking operations there, at each combination of levels."""
     if summaries.empty:
         return ()
     names = summaries["operation"].astype(str).str.partition(", ")
@@ -361,8 +361,8 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
     return tuple(result)
 
 
-def _disturbed(mpiruns: pandas.DataFrame) -> str:
-    """How many of the mpiruns that count were disturbed, and what saw it; empty where none was."""
+def _disturbance_summary(mpiruns: pandas.DataFrame) -> str:
+    """How many of the mpiruns that count were disturbed, and what saw it; empty if none was."""
     causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
     return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
 
@@ -377,7 +377,7 @@ def _warnings(facts: Sequence["CampaignFacts"], in_turns: bool) -> list[str]:
 
 
 def _of_sessions(campaigns: Sequence[Archive], facts: Sequence["CampaignFacts"], shared: Sequence[str]) -> list[str]:
-    """What weakens a comparison over sessions."""
+    """Weaknesses of a comparison over sessions."""
     about = [campaign.about for campaign in campaigns]
     lines = sessions.doubts(len(about), [one.seed for one in about], [one.host for one in about])
     for label in shared:

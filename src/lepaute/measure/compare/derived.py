@@ -26,9 +26,9 @@ _RANK = ["library", "operation", "form", "size_bytes", "rank"]
 
 @dataclass(frozen=True, slots=True)
 class SlowRank:
-    """Of an operation whose times differ, in how many of its rows which rank alone has the difference.
+    """For an operation whose times differ, in how many of its rows which rank alone has the difference.
 
-    rank    : None where all ranks have it alike in most rows
+    rank    : None if all ranks have it alike in most rows
     node    : its name, or that of the node whose ranks alone have it, all of them; empty on one machine
     excess_s: by which the slower library takes longer on it, at most, in the row of size_bytes; others_s: on others
     """
@@ -163,7 +163,7 @@ def _place(row: SlowRank) -> tuple[bool, bool, int, str]:
 
 
 def _slow_rank(one: "Verdict", found: "Comparison", table: "pandas.Series[float]") -> SlowRank | None:
-    """Of one row; None where its ranks' times are not known."""
+    """Slow rank of one row; None if its ranks' times are not known."""
     slower, faster = (found.right, found.left) if one.outcome == "left faster" else (found.left, found.right)
     try:
         sides: list[pandas.Series[float]] = [table.xs((label, *one.row)) for label in (slower, faster)]

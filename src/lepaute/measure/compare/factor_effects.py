@@ -60,13 +60,13 @@ class FactorEffect(Tested):
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Logarithms of times, whether they are of the level, and their strata; decides: False where no undisturbed mpiruns
-    can be compared."""
+    """Logarithms of times, whether they are of the level, and their strata; has_enough_mpiruns: False if no
+    undisturbed mpiruns can be compared."""
 
     values: npt.NDArray[np.float64]
     second: npt.NDArray[np.bool_]
     strata: npt.NDArray[np.int64]
-    decides: bool
+    has_enough_mpiruns: bool
 
 
 def factor_effects(
@@ -88,12 +88,12 @@ def factor_effects(
                 if second.any() and not second.all():
                     logs = np.log(rows["median_s"].to_numpy(dtype=float))
                     stratum = np.asarray(strata[rows.index], np.int64)
-                    decides = undisturbed_pairs(rows["disturbed"].to_numpy(), second, stratum)
-                    kept = np.ones(len(rows), dtype=np.bool_) if decides is None else decides
-                    sides = _Sides(logs[kept], second[kept], stratum[kept], decides is not None)
+                    undisturbed = undisturbed_pairs(rows["disturbed"].to_numpy(), second, stratum)
+                    kept = np.ones(len(rows), dtype=np.bool_) if undisturbed is None else undisturbed
+                    sides = _Sides(logs[kept], second[kept], stratum[kept], undisturbed is not None)
                     found.append(((factor, reference, level), key, sides))
     tests = [
-        aligned_rank_test(sides.values, sides.second, sides.strata).two_sided if sides.decides else 1.0
+        aligned_rank_test(sides.values, sides.second, sides.strata).two_sided if sides.has_enough_mpiruns else 1.0
         for _, _, sides in found
     ]
     effects = []
@@ -106,8 +106,8 @@ def factor_effects(
                 reference_s=exp(float(np.median(sides.values[~sides.second]))),
                 level_s=exp(float(np.median(sides.values[sides.second]))),
                 ratio=exp(shift.estimate),
-                low=exp(shift.low) if sides.decides else 0.0,
-                high=exp(min(shift.high, 700.0)) if sides.decides and isfinite(shift.high) else inf,
+                low=exp(shift.low) if sides.has_enough_mpiruns else 0.0,
+                high=exp(min(shift.high, 700.0)) if sides.has_enough_mpiruns and isfinite(shift.high) else inf,
                 p_value=p_value,
                 p_corrected=p_corrected,
                 margin=margin,
@@ -118,14 +118,14 @@ def factor_effects(
 
 
 def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
-    if not sides.decides:
+    if not sides.has_enough_mpiruns:
         return (Weakness("disturbed", "no undisturbed mpiruns of both levels"),)
     enough = least_p_of(sides.second, sides.strata) <= SIGNIFICANT
     return () if enough else (Weakness("too few", "too few mpiruns of each level to show anything"),)
 
 
 def _levels_and_strata(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
-    """Of each mpirun the level of a factor, and a number of its block with the levels of all others."""
+    """For each mpirun, the level of a factor, and a number of its block with the levels of all others."""
     level_of = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(
         lambda levels: tuple(sorted((name, each) for name, each in levels.items() if name != factor))

@@ -30,7 +30,7 @@ _TRANSPORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """library: its label; operation: as MPI calls it, empty where a whole campaign ended; text: a sentence"""
+    """library: its label; operation: as MPI calls it, empty if a whole campaign ended; text: a sentence"""
 
     library: str
     cause: Cause
@@ -39,7 +39,7 @@ class Failure:
 
 
 def campaign_failures(campaign: Archive, names: Mapping[str, str] | None = None) -> list[Failure]:
-    """Of a campaign; names: in a comparison, of its libraries that are compared; None: all by their labels."""
+    """Failures of a campaign; names: in a comparison, of its libraries that are compared; None: all by their labels."""
     facts, runs = mpi_campaign.facts(campaign), mpi_campaign.mpiruns(campaign)
     names = dict(zip(facts.labels, facts.labels, strict=True)) if names is None else names
     result = []
@@ -87,7 +87,7 @@ def missing_failures(table: pandas.DataFrame, first: str, second: str, known: It
 
 
 def failures_text(failures: Sequence[Failure]) -> str:
-    """In one line, wrong results first; empty where there is none."""
+    """In one line, wrong results first; empty if there is none."""
     causes: tuple[Cause, ...] = ("wrong result", "missing", "ended early")
     texts = [failure.text for failure in sorted(failures, key=lambda failure: causes.index(failure.cause))]
     more = [f"{len(texts) - _MAX_NAMED} more failures"] if len(texts) > _MAX_NAMED else []
@@ -97,7 +97,7 @@ def failures_text(failures: Sequence[Failure]) -> str:
 def failures_of(
     campaigns: Sequence[Archive], names: Sequence[Mapping[str, str]], chosen: tuple[str, str], calls: pandas.DataFrame
 ) -> tuple[Failure, ...]:
-    """Of both sides of a comparison; names: of the libraries of each campaign in it; calls: those that count."""
+    """Failures of both sides; names: of each campaign's libraries in the comparison; calls: those that count."""
     labels = [{label: name for label, name in failure.items() if name in chosen} for failure in names]
     known = [
         failure for one, kept in zip(campaigns, labels, strict=True) if kept for failure in campaign_failures(one, kept)
@@ -108,7 +108,7 @@ def failures_of(
 def different_networks(
     campaigns: Sequence[mpi_campaign.CampaignFacts], names: Sequence[Mapping[str, str]], chosen: tuple[str, str]
 ) -> str:
-    """What joins the ranks of each side, with variables that say so, where sides differ; else empty."""
+    """Networks that join the ranks of each side, with variables that say so, where sides differ; else empty."""
     texts: dict[str, tuple[str, str]] = {}
     for facts, named in zip(campaigns, names, strict=True):
         for library in facts.libraries:

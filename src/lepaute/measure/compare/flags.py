@@ -24,7 +24,7 @@ MIN_GROUPED, APART, MIN_GAP, MIN_SHARE = 12, 6.0, 0.1, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Of one library and row.
+    """Flags of one library and row.
 
     trend_p     : that mpiruns, in the order of their starts, rise or fall by chance (Kendall's tau); NaN: too few
     first_s, last_s: medians of the first and of the last third of them
@@ -70,7 +70,7 @@ def flagged(found: tuple[Flags, ...]) -> tuple[str, ...]:
     if not found:
         return ()
     level = SIGNIFICANT / len(found)
-    return (*_trends([one for one in found if one.trend_p <= level]), *_grouped(found))
+    return (*_trend_sentences([one for one in found if one.trend_p <= level]), *_grouped(found))
 
 
 def two_groups(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> tuple[float, ...]:
@@ -106,7 +106,7 @@ def _grouped(found: tuple[Flags, ...]) -> list[str]:
     ]
 
 
-def _trends(found: list[Flags]) -> list[str]:
+def _trend_sentences(found: list[Flags]) -> list[str]:
     """A library that becomes slower or faster is not the one that it was: that is said first, with how much."""
     if not found:
         return []

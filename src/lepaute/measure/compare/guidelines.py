@@ -95,7 +95,7 @@ class Violation:
 
     guideline : in words, such as "Allreduce <= Reduce + Bcast" or "Bcast(1024) <= Bcast(2048)"
     ratio     : time of the operation over that of the other side, with its 95 % interval
-    excess_s  : what the operation takes more, seconds (median over mpiruns); below 0 where the guideline holds
+    excess_s  : what the operation takes more, seconds (median over mpiruns); below 0 if the guideline holds
     """
 
     library: str
@@ -116,7 +116,7 @@ class Violation:
 
     @property
     def mock_up(self) -> str:
-        """What would be done in its place."""
+        """The implementation in its place."""
         return self.guideline.partition(" <= ")[2]
 
 
@@ -125,7 +125,7 @@ def check_guidelines(summaries: pandas.DataFrame, library: str, ranks: int) -> t
 
     summaries : as `mpirun_summaries` gives; blocking operations count
     ranks     : of the communicator, which relates the sizes of blocks and vectors
-    Raises InputError where the library was not measured.
+    Raises InputError if the library was not measured.
     """
     measured = summaries[(summaries["library"] == library) & (summaries["form"] == "blocking")]
     if measured.empty:

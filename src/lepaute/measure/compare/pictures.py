@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 #: Classes of the style sheet for the left and for the right library: blue, and orange.
 LEFT, RIGHT = "", " second"
-#: Of a size, how far the points of the libraries are drawn from its place, as a factor.
+#: How far the points of the libraries are drawn from its place, as a factor.
 APART = 1.09
 _MAX_POINTS = 800
-#: Of each library, from which on repetitions are drawn.
+#: Mpiruns of each library from which on repetitions are drawn.
 MIN_MPIRUNS = 3
 #: Intervals that reach further than this change, in per cent, are drawn to the edge.
 FARTHEST = 300.0
@@ -36,7 +36,7 @@ FARTHEST = 300.0
 def of_operation(
     rows: Sequence[Verdict], summaries: pandas.DataFrame, found: "Comparison", generator: np.random.Generator
 ) -> list[Picture]:
-    """Of the rows of one operation in one form, by size; summaries: of this operation and form."""
+    """Pictures of the rows of one operation in one form, by size; summaries: of this operation and form."""
     left, right = found.left, found.right
     summaries = summaries.assign(value_s=summaries[found.value], single_s=summaries["mean_all_s"])
     drawn = [_run_times(rows, summaries, left, right), _ratios(rows, left, right)]
@@ -135,7 +135,7 @@ def repetitions(
 
 
 def normality(found: Sequence[SampleMeans], label: str) -> list[Picture]:
-    """Of the row of a library whose means of the fewest calls are the least normal: distribution and quantiles."""
+    """Pictures of a library's row with the least normal means of the fewest calls: distribution and quantiles."""
     of_it = [one for one in found if one.library == label]
     if not of_it:
         return []
@@ -204,7 +204,7 @@ def _places(sizes_bytes: npt.ArrayLike) -> Floats:
 
 
 def _size_axis(sizes: Floats) -> Axis:
-    """Of places; a single size is its label."""
+    """Axis of places; a single size is its label."""
     held = axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
     if len(np.unique(sizes)) > 1:
         return held

@@ -12,7 +12,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit import picture
-from lepaute.kit.files import check_output, write_whole
+from lepaute.kit.files import check_output, write_atomic
 from lepaute.kit.printable import printable
 from lepaute.kit.report import page as pages
 from lepaute.kit.text import exact_size, significant, time_unit
@@ -46,7 +46,7 @@ OF_OPTION = {"--report": "a page", "--plot": "a figure", "--csv": "the rows", "-
 
 
 def check_name(path: Path, option: str = "") -> None:
-    """Raises InputError where the name of a report says no kind, or another than that of the option."""
+    """Raises InputError if the name of a report says no kind, or another than that of the option."""
     kinds = {suffix: what for suffix, what in KINDS.items() if not option or what == OF_OPTION[option]}
     if path.suffix.lower() not in kinds:
         named = ", ".join(kinds if option else (f"{suffix} ({what})" for suffix, what in kinds.items()))
@@ -55,7 +55,7 @@ def check_name(path: Path, option: str = "") -> None:
 
 
 def all_data(comparison: "Comparison") -> dict[str, Any]:
-    """What JSON is made of: the comparison, and which rows another way to summarise calls would decide otherwise."""
+    """Content of the JSON: the comparison, and which rows another way to summarise calls would decide otherwise."""
     from lepaute.measure.compare.page import changed_rows, other_ways
 
     return {**comparison.to_dict(), "rows_that_depend_on_the_summary": changed_rows(comparison, other_ways(comparison))}
@@ -78,7 +78,7 @@ def write_report(comparison: "Comparison", path: str | Path) -> None:
     if KINDS[suffix] == "a figure":
         _write_figure(comparison, path)
     else:
-        write_whole(path, comparison.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(comparison))
+        write_atomic(path, comparison.to_frame().to_csv(index=False) if suffix == ".csv" else _latex_table(comparison))
 
 
 def _write_figure(comparison: "Comparison", path: Path) -> None:
@@ -273,7 +273,7 @@ def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) ->
 
 
 def _cell(text: str) -> str:
-    """Of a table, as GitHub and GitLab show it."""
+    """Cell of a table, as GitHub and GitLab show it."""
     for letter in "\\|<>*_`":
         text = text.replace(letter, f"\\{letter}")
     return " ".join(printable(text).split())

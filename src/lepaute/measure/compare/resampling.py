@@ -75,7 +75,7 @@ def sample_means(calls: pandas.DataFrame, duration: str, seed: int = 13) -> tupl
 
 
 def normality_sentence(found: tuple[SampleMeans, ...]) -> str:
-    """In how many rows means of each number of observations are normal; empty where nothing was drawn."""
+    """In how many rows means of each number of observations are normal; empty if nothing was drawn."""
     if not found:
         return ""
     counts = {
@@ -95,7 +95,7 @@ def _shape(means: Floats) -> tuple[float, float]:
 
 
 def normalised(values: npt.ArrayLike) -> Floats:
-    """Values of trials over the least of them. Raises InputError where one is not above 0 and finite, or none is."""
+    """Values of trials over the least of them. Raises InputError if one is not above 0 and finite, or none is."""
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0 or not (np.isfinite(array) & (array > 0)).all():
         raise InputError("the run-times of trials must be above 0, and at least one")
@@ -103,7 +103,7 @@ def normalised(values: npt.ArrayLike) -> Floats:
 
 
 def resampled_trials(values: npt.ArrayLike, mpiruns: int, generator: np.random.Generator) -> Floats:
-    """Normalised run-times of TRIALS repetitions of a measurement, each the mean of so many mpiruns.
+    """Normalised run-times of TRIALS repetitions of a measurement, each the mean of this many mpiruns.
 
     values : one for each mpirun that was made, shape (n,), of which mpiruns are drawn with replacement: repetitions at
              another hour, on a machine in another state, differ by more

@@ -23,7 +23,7 @@ LEAST, FEW = 3, 6
 class SessionsTest:
     """Student's t over the means of sessions; nothing is known (p 1, no bounds) of fewer than LEAST, or of equal ones.
 
-    error : standard error of the mean; inf where it is not known
+    error : standard error of the mean; inf if it is not known
     lower, higher: one-sided p-values, that the expectation is below, above 0
     """
 
@@ -84,7 +84,7 @@ def sessions_to_decide(truths: Floats, spread: float, made: int, most: int, leve
 
 
 def doubts(sessions: int, seeds: Sequence[int | None], hosts: Sequence[str]) -> list[str]:
-    """What weakens a comparison over sessions of these seeds and on these machines, sentences."""
+    """Doubts about a comparison over sessions of these seeds and on these machines, sentences."""
     lines = []
     if LEAST <= sessions < FEW:
         lines.append(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison
     from lepaute.measure.compare.verdicts import Verdict
 
-#: Of archives that do not say it: what reductions reduced, the root, the work of overlapped operations.
+#: Defaults for archives that do not say it: what reductions reduced, the root, the work of overlapped operations.
 _BEFORE = {
     "reductions": "MPI_SUM of MPI_DOUBLE where 8 divides the size, else MPI_BXOR of MPI_BYTE",
     "root": "rank 0",
@@ -41,7 +41,7 @@ class Source:
 
     kind       : KIND of a campaign, or the suite that printed an output
     argument   : that names it on the command line of a comparison
-    command    : that measures the same again; empty where the file does not say
+    command    : that measures the same again; empty if the file does not say
     derivation : how the numbers of calls and mpiruns came about, sentences
     compute_s  : work of overlapped operations, seconds
     """
@@ -140,7 +140,7 @@ def setting_lines(found: "Comparison") -> list[str]:
 
 
 def algorithms(found: "Comparison", verdict: "Verdict") -> str:
-    """What the left and the right library ran for a row, "unknown" where that was not seen; empty where neither was."""
+    """Algorithms of both libraries for a row, "unknown" if that was not seen; empty if neither was."""
     key = f"{name_of(plain_operation(verdict.operation), verdict.form)} of {verdict.size_bytes} bytes"
     with_ranks = algorithm_key(key, found.ranks)
     ran = {lib.label: lib.algorithms.get(with_ranks, lib.algorithms.get(key, _UNKNOWN)) for lib in found.libraries}

@@ -33,7 +33,7 @@ _MISS = 0.05
 
 @dataclass(frozen=True)
 class SingleCalls:
-    """Of one library and row.
+    """Single calls of one library and row.
 
     mpiruns     : numbers of the mpiruns, in the order of their starts; shape (m,)
     quartiles_s : of the calls of each; shape (m, 3)
@@ -43,7 +43,7 @@ class SingleCalls:
     course_s    : of the calls of all mpiruns, in bins of their numbers: quartiles and mean; shape (b, 4)
     numbers     : middles of these bins, the first call is 1; shape (b,)
     later_over_earlier: median over mpiruns of the median of the second half of the calls over that of the first;
-                  NaN with fewer than MIN_CALLS calls; later_low, later_high: 95 % interval, NaN where there is none
+                  NaN with fewer than MIN_CALLS calls; later_low, later_high: 95 % interval, NaN if there is none
     """
 
     library: str
@@ -75,7 +75,7 @@ class SingleCalls:
 
 
 def of_rows(calls: pandas.DataFrame, left: str, right: str) -> "Iterator[tuple[SingleCalls, ...]]":
-    """Of each row in turn, what there is of the left library and of the right one.
+    """For each row in turn, what there is of the left library and of the right one.
 
     calls: columns library, mpirun, ROW and run_s (seconds, NaN: not known), in the order in which calls were made
     """

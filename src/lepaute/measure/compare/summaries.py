@@ -23,9 +23,9 @@ NO_SUBJECT = "none"
 #: What a row of the comparison is, and the columns that name an mpirun.
 ROW = ("operation", "form", "size_bytes")
 MPIRUN = ("library", "block", "mpirun")
-#: Tukey's fences lie so many interquartile ranges outside the quartiles.
+#: Tukey's fences lie this many interquartile ranges outside the quartiles.
 FENCE = 1.5
-#: A call that takes more than so many medians of its mpirun is slow: what a median does not show.
+#: A call that takes more than this many medians of its mpirun is slow: what a median does not show.
 SLOW = 3.0
 
 
@@ -73,7 +73,7 @@ def _tukey_fences(groups: "SeriesGroupBy[Any, Any]") -> "tuple[pandas.Series, pa
 
 
 def choose_ranks(facts: Sequence[CampaignFacts], ranks: int | None) -> int:
-    """The number of ranks that is meant; raises InputError where it is not one that every campaign has."""
+    """The number of ranks that is meant; raises InputError if it is not one that every campaign has."""
     if len(numbers := {about.all_ranks for about in facts}) > 1:
         words = " and ".join(", ".join(map(str, counts)) for counts in sorted(numbers))
         raise InputError(f"the campaigns have {words} ranks; only campaigns of equally many ranks can be compared")

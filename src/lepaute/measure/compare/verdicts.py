@@ -97,7 +97,7 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Tested):
-    """What is known about one operation, form and size.
+    """Verdict on one operation, form and size.
 
     left_s, right_s : medians over mpiruns of each library, seconds; over sessions geometric means, of these and of them
     ratio           : time of the right library over that of the left one (Hodges-Lehmann; over sessions the geometric
@@ -105,12 +105,12 @@ class Verdict(Tested):
     p_value, p_corrected: two-sided, before and after the correction for all rows
     left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
     p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
-    forecast        : mpiruns of each library that would decide; None where it is decided, or nothing can be said
+    forecast        : mpiruns of each library that would decide; None if it is decided, or nothing can be said
     session_ratios  : of each session (geometric means); () where all mpiruns are of one session
     forecast_sessions: sessions that would decide, in the place of `forecast`
     disturbed_mpiruns: of both libraries, which are not among left_mpiruns and right_mpiruns
         but where nothing is decided for them (is_disturbed)
-    spread          : of ratio by the least and the most times that are printed beside those of single runs; NaN where
+    spread          : of ratio by the least and the most times that are printed beside those of single runs; NaN if
         there are none
     """
 
@@ -167,13 +167,13 @@ def correction_of(word: str) -> Correction:
 def verdicts(summaries: pandas.DataFrame, left: str, right: str, **options: Any) -> tuple[Verdict, ...]:
     """The verdicts of all rows that both libraries have, in the order of operation, form and size.
 
-    summaries, options: as of `verdicts_of_each`, which raises the same
+    summaries, options: as of `verdicts_by_part`, which raises the same
     """
-    (only,) = verdicts_of_each([summaries], left, right, **options)
+    (only,) = verdicts_by_part([summaries], left, right, **options)
     return only
 
 
-def verdicts_of_each(
+def verdicts_by_part(
     parts: "Sequence[pandas.DataFrame]",
     left: str,
     right: str,
@@ -267,8 +267,7 @@ def corrected_families(p_values: Sequence[float], primary: Sequence[bool], corre
 
 
 def undisturbed_pairs(disturbed: Booleans, second: Booleans, blocks: npt.NDArray[Any]) -> Booleans | None:
-    """The mpiruns that decide: all where none is disturbed, else the undisturbed ones; None where no block has such of
-    both samples."""
+    """The mpiruns that decide: all if none is disturbed, else the undisturbed; None if no block has both samples."""
     sides = set(zip(blocks[~disturbed].tolist(), second[~disturbed].tolist(), strict=True))
     paired = not disturbed.any() or any((block, not side) in sides for block, side in sides)
     return ~disturbed if paired else None
@@ -307,7 +306,7 @@ class _Row:
         return aligned_rank_test(self.values, self.second, self.blocks)
 
     def weaknesses(self) -> tuple[Weakness, ...]:
-        """That the clearest difference could not be shown."""
+        """Reasons why the clearest difference could not be shown."""
         if not self.has_undisturbed_pair:
             return (Weakness("disturbed", f"{self.disturbed} of {counted(len(self.second), 'mpirun')} were disturbed"),)
         return self._too_few()
@@ -322,7 +321,7 @@ class _Row:
         return (Weakness("too few", f"{counted(fewest, 'mpirun')} of each library, {most}"),)
 
     def slow_p(self) -> float:
-        """Of the same shares of slow calls, two-sided, before any correction."""
+        """p-value of equal shares of slow calls, two-sided, before any correction."""
         return aligned_rank_test(self.slow, self.second, self.blocks).two_sided
 
     def ratio(self) -> tuple[float, float, float]:
@@ -331,7 +330,7 @@ class _Row:
         return exp(shift.estimate), exp(shift.low), _exp(shift.high)
 
     def times_s(self) -> tuple[float, float]:
-        """Of the left and of the right library."""
+        """Times of the left and the right library."""
         left, right = (exp(float(np.median(self.values[side]))) for side in (~self.second, self.second))
         return left, right
 
@@ -414,7 +413,7 @@ def _standard_error(row: "_Row", shift: Shift) -> float:
 def _mpiruns_to_decide(
     shift: float, standard_error: float, mpiruns: int, significance: float, margin: float
 ) -> Forecast | None:
-    """None where nothing can be said: of too few mpiruns, or where the standard error is not known.
+    """None if nothing can be said: of too few mpiruns, or where the standard error is not known.
 
     shift, margin  : logarithms of ratios; standard_error : of the shift, after `mpiruns` of each library
     significance   : two-sided p-value at which a difference counts as shown

@@ -26,7 +26,7 @@ def sentence(row: Verdict, left: str, right: str) -> str:
 
 
 def ratio_text(row: Tested | Violation) -> str:
-    """Of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
+    """Ratio of times, with its interval, such as "1.135 (1.098 to 1.171)", or the spread inside single runs."""
     return "".join(_ratio_and_interval(row))
 
 
@@ -134,13 +134,13 @@ def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], f
 
 
 def correction_sentence(correction: Correction) -> str:
-    """What was done to the p-values of many rows."""
+    """Sentence on the correction of the p-values of many rows."""
     how = "Benjamini and Hochberg: at most 5 % of the decided are false" if correction == "fdr" else "Holm"
     return f"corrected for all rows together ({how})"
 
 
 def violation_sentence(violation: Violation) -> str:
-    """What a violated guideline costs."""
+    """Sentence on the cost of a violated guideline."""
     size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
     ratio, bounds = value_and_interval(violation.ratio, violation.low, violation.high)
     return (
@@ -178,7 +178,7 @@ class Gate:
 
     @property
     def decision(self) -> Decision:
-        """That it is slower in any row."""
+        """Whether it is slower in any row."""
         return Decision.of_several(decision for decision, _ in self.rows)
 
     def status(self, *, strict: bool = False) -> int:

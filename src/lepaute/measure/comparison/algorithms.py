@@ -15,7 +15,7 @@ from lepaute.measure.comparison.places import Place
 
 _LIMIT_S = 120.0
 _BEGIN, _END = "a64l", "l64a"
-#: Of one rank; the others do the same. Successive calls of one function are one line.
+#: Output of one rank; the others do the same. Successive calls of one function are one line.
 _FILTER = """
 file=$(ls -1 "$1".* 2>/dev/null | head -n 1)
 [ -z "$file" ] || LC_ALL=C grep -oE "a64l|l64a|ompi_coll_[a-z0-9_]+" "$file" | uniq

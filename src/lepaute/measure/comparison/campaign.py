@@ -33,14 +33,14 @@ from lepaute.measure.sentinel import NodeSentinel, short_guard
 from lepaute.measure.toolchain import find_toolchain
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
 
-#: Repetitions of a start that failed, before its block goes without it; after so many such places in a row it ends.
+#: Repetitions of a start that failed, before its block goes without it; after this many such places in a row it ends.
 MAX_RETRIES, MAX_LOST = 2, 2
-#: Of the budget, what the mpiruns may take without which nothing could be decided.
+#: Multiple of the budget that those mpiruns may take without which nothing could be decided.
 MAX_OVERRUN = 1.5
 #: A start is ended after this much more than the trial took: far beyond any disturbance, so that only a hang is cut.
 LIMIT_BASE_S, LIMIT_FACTOR = 60.0, 10.0
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
-#: Of the raw files and designs, among all members of an archive.
+#: Most raw files and designs among all members of an archive.
 MAX_FILES = 4 * MAX_MEMBERS // 5
 
 
@@ -165,7 +165,7 @@ class Comparison(Campaign):
         return sentinel
 
     def _check_controls(self) -> None:
-        """Raises EnvironmentProblem where a machine cannot be set to a level, or has no pages of it."""
+        """Raises EnvironmentProblem if a machine cannot be set to a level, or has no pages of it."""
         for levels in factors.combinations(self._request.varied):
             if (control := factors.control_of(levels)) and self.set_conditions(**control):
                 why = self.workspace.state.warnings[-1:] or ["it has no such control"]
@@ -228,7 +228,7 @@ class Comparison(Campaign):
                 self.workspace.note(entry)
 
     def _chosen_numbers(self) -> dict[Case, entries.CaseNumbers]:
-        """Of every case, and of nothing; decided once."""
+        """Numbers for every case, decided once."""
         if not self.workspace.noted(entries.FirstStage):
             request, cases = self._request, self._cases(None)
             trial = entries.trial_calls(self.workspace, mpirun.TRIAL)
@@ -264,7 +264,7 @@ class Comparison(Campaign):
         wanted = counting.mpiruns_for(needed, first)
         left_s = max(0.0, self._request.budget_s - self._spent_s)
         each_s = max(1e-3, sum(self._wall_s(label) for label in self._cells))
-        # An archive has room for the files of so many, each of which may be repeated.
+        # An archive has room for the files of this many, each of which may be repeated.
         most = MAX_FILES // (sum(2 * cell.setting.ranks + 1 for cell in self._cells.values()) * (1 + MAX_REPETITIONS))
         allowed = min(counting.MAX_MPIRUNS, most, first + int(left_s / each_s))
         mpiruns = int(min(wanted, allowed))
@@ -285,7 +285,7 @@ class Comparison(Campaign):
         )
 
     def _cases(self, label: str | None) -> tuple[Case, ...]:
-        """Those that a library can be measured with; None: any of them."""
+        """Cases that a library can be measured with; None: any of them."""
         return entries.measurable(self.workspace, self._request, tuple(self._cells) if label is None else (label,))
 
     def _block(self, block: int) -> None:
@@ -363,12 +363,12 @@ class Comparison(Campaign):
 
     @property
     def _spent_s(self) -> float:
-        """Of the budget, by all sessions of the campaign; repetitions have a share of their own."""
+        """Seconds of the budget spent by all sessions of the campaign; repetitions have a share of their own."""
         return sum(each.wall_s for each in self._ended) - self._repeated_s
 
     @property
     def _repeated_s(self) -> float:
-        """Of starts at places that had a complete one already."""
+        """Seconds of starts at places that had a complete one already."""
         complete: set[tuple[int, int]] = set()
         repeated_s = 0.0
         for start in self._ended:
@@ -397,7 +397,7 @@ class Comparison(Campaign):
         return self._spent_s >= self._request.budget_s * (1.0 if is_decidable else MAX_OVERRUN)
 
     def _wall_s(self, label: str) -> float:
-        """Of a complete mpirun of the campaign, the median; of the trial before there is one."""
+        """Wall time of a complete mpirun of the campaign, the median; of the trial before there is one."""
         ended = self._complete(label)
         return median([each.wall_s for each in ended if each.block >= 0] or [each.wall_s for each in ended])
 
@@ -416,7 +416,7 @@ class Comparison(Campaign):
 
 
 def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: Iterable[ReadyLibrary]) -> None:
-    """Raises InputError where a campaign was begun with another request, or a library is set by other variables now."""
+    """Raises InputError if a campaign was begun with another request, or a library is set by other variables now."""
     check_same_request(begun, request)
     before = from_json(CampaignFacts, dict(begun), lenient=True).libraries
     check_begun_with(
@@ -427,6 +427,6 @@ def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: 
 
 
 def check_same_request(begun: Mapping[str, Any], request: ComparisonRequest) -> None:
-    """Raises InputError where a campaign, or another session of it, was begun with another request."""
+    """Raises InputError if a campaign, or another session of it, was begun with another request."""
     before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
     check_begun_with("comparison", before, request)

@@ -23,7 +23,7 @@ _OPERATORS_OF = {"MPI_BYTE": _BITWISE, "MPI_FLOAT": _ARITHMETIC, "MPI_DOUBLE": _
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Of every reduction of a campaign, whatever its size: sizes are whole counts of the datatype."""
+    """Datatype and operator of a campaign's reductions, whatever their size: sizes are whole counts of the datatype."""
 
     datatype: str = DATATYPE
     op: str = OPERATOR
@@ -152,7 +152,7 @@ def rows_of(texts: Sequence[str]) -> tuple[tuple[str, str, int], ...]:
 
 
 def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Each nonblocking operation also with work before it is waited for. Raises InputError where none is."""
+    """Each nonblocking operation also with work before it is waited for. Raises InputError if none is."""
     overlapped = [(operation, OVERLAPPED) for operation, form in operations if form == NONBLOCKING]
     if not overlapped:
         raise InputError("--compute is for nonblocking operations, and --ops has none; name some, such as iallreduce")
@@ -232,7 +232,7 @@ def cases_of(
 ) -> tuple[Case, ...]:
     """Every operation with every size, those without a size once, reductions with those that are whole counts.
 
-    Raises InputError where the results are too large.
+    Raises InputError if the results are too large.
     """
     if max(sizes_bytes) * ranks > MAX_RESULT_BYTES:
         raise InputError(f"--sizes up to {max(sizes_bytes)} bytes for {ranks} ranks take more than 1 GiB; give less")
@@ -350,7 +350,7 @@ class ComparisonRequest:
 
     @property
     def primary_cases(self) -> tuple[Case, ...]:
-        """Those of `primary`. Raises InputError for one that is not measured."""
+        """Cases of `primary`. Raises InputError for one that is not measured."""
         chosen = tuple(Case(*row) for row in self.primary)
         for case in chosen:
             if case not in self.cases:

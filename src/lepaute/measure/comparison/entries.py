@@ -83,7 +83,7 @@ class MpirunEnded(Entry):
 
 @dataclass(frozen=True, slots=True)
 class CaseNumbers(Entry):
-    """What a case gets in each mpirun; decided once, from the trials."""
+    """Numbers of a case in each mpirun; decided once, from the trials."""
 
     JOURNAL: ClassVar[str] = "numbers"
     operation: str
@@ -134,7 +134,7 @@ class Lacking(Entry):
 
 @dataclass(frozen=True, slots=True)
 class AlgorithmSeen(Entry):
-    """What a library runs for a case, "unknown" where that is not seen; ranks: 0 where there is one number of them."""
+    """Algorithm that a library runs for a case, "unknown" if not seen; ranks: 0 if there is one number of them."""
 
     JOURNAL: ClassVar[str] = "algorithms"
     library: str

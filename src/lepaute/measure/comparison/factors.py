@@ -46,10 +46,10 @@ class Factor:
     levels: tuple[str, ...]
 
 
-def factors_named(texts: Sequence[str]) -> tuple[Factor, ...]:
-    """Of NAME=a,b each. Raises InputError for an unknown name, a level that it does not have, fewer than two, and for
+def parse_factors(texts: Sequence[str]) -> tuple[Factor, ...]:
+    """Factors NAME=a,b. Raises InputError for an unknown name, a level that it does not have, fewer than two, and for
     more combinations than MAX_CELLS."""
-    factors = [_factor_named(text) for text in texts]
+    factors = [_parse_factor(text) for text in texts]
     names = [factor.name for factor in factors]
     if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
         raise InputError(f"--factor {twice} is given twice; give all its levels at once")
@@ -59,7 +59,7 @@ def factors_named(texts: Sequence[str]) -> tuple[Factor, ...]:
     return tuple(factors)
 
 
-def _factor_named(text: str) -> Factor:
+def _parse_factor(text: str) -> Factor:
     name, separator, values = text.partition("=")
     levels = tuple(value.strip() for value in values.split(","))
     if not separator or len(levels) < 2 or not all(levels):
@@ -108,7 +108,7 @@ def variables_of(levels: Mapping[str, str], family: str) -> dict[str, str]:
 
 
 def control_of(levels: Mapping[str, str]) -> dict[str, Any]:
-    """What machines are set to (`Machine.control`)."""
+    """Settings of the machines (`Machine.control`)."""
     return {"governor": levels[FREQUENCY]} if FREQUENCY in levels else {}
 
 

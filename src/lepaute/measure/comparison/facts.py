@@ -166,7 +166,7 @@ def factors_of(
 
 
 def _network_text(cells: Sequence[Cell], networks: Mapping[str, str]) -> str:
-    """What joins the ranks of every cell; once where it is the same for all."""
+    """Network that joins the ranks of every cell; once where it is the same for all."""
     texts = {cell.name: networks.get(cell.name, UNKNOWN) for cell in cells}
     same = set(texts.values())
     return same.pop() if len(same) == 1 else "; ".join(f"{name}: {text}" for name, text in texts.items())

@@ -106,7 +106,7 @@ class ReadyLibrary:
 
     @property
     def key(self) -> str:
-        """Of its program, among those of a campaign."""
+        """Key of its program among those of a campaign."""
         return f"{self.label}{self.build.key}"
 
 
@@ -114,8 +114,8 @@ def named_libraries(specs: Sequence[str]) -> list[NamedLibrary]:
     """The libraries that the user names: SPEC or LABEL=SPEC, with variables of the environment: SPEC,NAME=VALUE,...
 
     SPEC: a family (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper (mpicc.mpich), or module:NAME. Without a
-    label, the last part of SPEC is the label. Raises InputError where a spec names nothing or two labels are equal,
-    EnvironmentProblem where a library has no mpirun of its own.
+    label, the last part of SPEC is the label. Raises InputError if a spec names nothing or two labels are equal,
+    EnvironmentProblem if a library has no mpirun of its own.
     """
     specs = texts(specs, "libraries", '["openmpi", "mpich"]')
     if not 1 <= len(specs) <= MAX_LIBRARIES:
@@ -163,7 +163,7 @@ _COMPILER = {OPEN_MPI: "OMPI_CC", MPICH: "MPICH_CC", MVAPICH: "MPICH_CC", INTEL_
 def ready_library(named: NamedLibrary, tell: Callable[[str], None], build: Build) -> ReadyLibrary:
     """Compiles the probe, unless it is there already, and asks the library's own programs what they are.
 
-    Raises EnvironmentProblem where the probe cannot be compiled, InputError where it is linked to another library than
+    Raises EnvironmentProblem if the probe cannot be compiled, InputError if it is linked to another library than
     the one that mpirun belongs to.
     """
     library = named.library
@@ -246,7 +246,7 @@ def _build(library: MpiLibrary) -> str:
 
 
 def said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
-    """What a program that stands beside the library's mpicc prints, empty where there is none or where it fails."""
+    """Output of a program that stands beside the library's mpicc prints, empty if there is none or where it fails."""
     suffix = library.mpicc.name.partition(".")[2]
     names = [f"{tool}.{suffix}", tool] if suffix else [tool]
     path = next(filter(None, (shutil.which(name, path=str(library.mpicc.parent)) for name in names)), None)
@@ -303,7 +303,7 @@ def _known(library: ReadyLibrary, prefix: str) -> set[str]:
 
 
 def _linked(library: ReadyLibrary) -> tuple[str, str]:
-    """What the dynamic linker says of the probe, on both streams, without running it (ld.so(8))."""
+    """Answer of the dynamic linker about the probe, on both streams, without running it (ld.so(8))."""
     variables = {**library.named.environment, "LD_TRACE_LOADED_OBJECTS": "1", "LC_ALL": "C"}
     try:
         done = run_command([library.program], what="the dynamic linker", timeout_s=_LINKER_S, environment=variables)

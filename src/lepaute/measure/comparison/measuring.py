@@ -12,7 +12,7 @@ from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.kit.numbers import path_of, whole
 from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
-from lepaute.measure.comparison.factors import build_of, combinations, factors_named
+from lepaute.measure.comparison.factors import build_of, combinations, parse_factors
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
 from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, ignore_announcement, silent
 from lepaute.measure.schedulers import Request, default_scheduler
@@ -70,7 +70,7 @@ def measure_libraries(
     announce  : called once, after the trial, with the seconds that the mpiruns will take
     resume    : go on with a campaign of that archive that did not end
     Raises InputError for what makes no sense, for a budget in which nothing could be decided, and for an mpirun that is
-    not its library's, EnvironmentProblem where a library is missing or cannot be measured, KeyboardInterrupt. When
+    not its library's, EnvironmentProblem if a library is missing or cannot be measured, KeyboardInterrupt. When
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
     options_of_request = dict(locals())
@@ -128,7 +128,7 @@ def request_of(
         nodes=wanted.nodes or "",
         ranks_per_node=ranks_per_node,
         slots=tuple(slots.items()),
-        factors=tuple((each.name, each.levels) for each in factors_named(factors or ())),
+        factors=tuple((each.name, each.levels) for each in parse_factors(factors or ())),
         **more,
     )
 

@@ -36,7 +36,7 @@ class Readable(Protocol):
 
 def private_cache_bytes(files: Readable) -> int:
     """Size of the last cache level that the first core shares with no other core (section 5.8 of "MPI Benchmarking
-    Revisited"). Raises EnvironmentProblem where the machine does not tell.
+    Revisited"). Raises EnvironmentProblem if the machine does not tell.
     """
     threads = files.read_or("sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     sizes = {}
@@ -52,7 +52,7 @@ def private_cache_bytes(files: Readable) -> int:
 
 
 START_LIMIT_S = 120.0
-#: Of a launcher that fails by itself, before any rank has begun.
+#: Starts of a launcher that fails by itself, before any rank has begun.
 _MAX_STARTS = 4
 #: A sentinel stands for the machine so long after its end.
 _FRESH_S = 2.0
@@ -62,9 +62,9 @@ _MAX_HEAD_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is equal for all starts of a cell.
+    """Setting of all starts of a cell.
 
-    pus       : the hardware thread of each rank, None where ranks are not bound
+    pus       : the hardware thread of each rank, None if ranks are not bound
     cold_bytes: memory that is overwritten before each call, 0 for warm caches
     pages     : that message buffers lie on: default, small or huge
     levels    : of the campaign's factors
@@ -102,7 +102,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What a start that measures nothing tells.
+    """Outcome of a start that measures nothing.
 
     text   : what MPI_Get_library_version says; ignored: variables that UCX says it ignores
     network: what joins its ranks, see `network_of`
@@ -114,7 +114,7 @@ class Started:
 
 
 def check_start(place: Place, cell: Cell) -> Started:
-    """Raises InputError where the ranks do not see each other: mpirun is that of another library, EnvironmentProblem
+    """Raises InputError if the ranks do not see each other: mpirun is that of another library, EnvironmentProblem
     where the probe does not run.
     """
     library, ranks, node = cell.library, cell.setting.ranks, place.nodes[0]
@@ -159,7 +159,7 @@ class Watch:
     """The sentinels of a campaign: the one after an mpirun is that before the next one, where that follows at once."""
 
     def __init__(self, sentinel: NodeSentinel | None) -> None:
-        """sentinel: None where none can be run: there are no seconds then"""
+        """sentinel: None if none can be run: there are no seconds then"""
         self._sentinel, self._ended_s = sentinel, -inf
         self._last_s: tuple[float, ...] = ()
 
@@ -284,7 +284,7 @@ SYNCHRONISATION = "dissemination"
 #: Is always tried: how long word of a start takes to reach all ranks.
 BROADCAST = Case("Bcast", BLOCKING, 8)
 #: A trial may take half of the budget, and so long at least.
-TRIAL_LIMIT_S, ALONE_LIMIT_S = 120.0, 60.0
+TRIAL_LIMIT_S, SINGLE_OPERATION_TIMEOUT_S = 120.0, 60.0
 _MAX_TRIALS = 3
 
 
@@ -309,7 +309,7 @@ class Trials:
 
     @property
     def durations_s(self) -> dict[str, float]:
-        """Of the last complete trial of each cell."""
+        """Durations of the last complete trial of each cell."""
         return {each.cell: each.wall_s for each in self._complete()}
 
     def _complete(self) -> list[MpirunEnded]:
@@ -343,7 +343,7 @@ class Trials:
         for operation, form in operations:
             tell(f"trying {name}: {name_of(operation, form)}")
             mine = [case for case in self._cases(name) if (case.operation, case.form) == (operation, form)]
-            ended = self._try(name, ALONE, place, mine, 1, ALONE_LIMIT_S)
+            ended = self._try(name, ALONE, place, mine, 1, SINGLE_OPERATION_TIMEOUT_S)
             if ended.outcome != COMPLETE:
                 failed[operation, form] = ended.failure
         if len(failed) == len(operations):

@@ -8,7 +8,7 @@ of the library which needs most, within MIN_CALLS and MAX_CALLS, and all are cut
 mpiruns would take more than half of the budget.
 
 Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
-be shown, however large; a budget that does not hold so many is refused. The first mpiruns, FIRST_MPIRUNS or that
+be shown, however large; a budget that does not hold this many is refused. The first mpiruns, FIRST_MPIRUNS or that
 number, are the first stage of Stein's procedure (stats/stopping.py), for each library and case, on the logarithms of
 the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
 every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
@@ -27,7 +27,7 @@ from lepaute.kit.text import counted, seconds, significant
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, OVERLAPPED, Case
 from lepaute.measure.design.sizes import Draws
 from lepaute.stats.aligned_ranks import BLOCK, values_to_decide
-from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_deviation, values_needed
+from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_sd_factor, values_needed
 
 #: The calls of a case come in so many batches, far apart, each of at least so many calls: a moment's disturbance hits
 #: few calls of many cases and not all calls of one.
@@ -99,10 +99,10 @@ MIN_CALLS_AFTER_CUT = 10
 FIRST_MPIRUNS, MAX_MPIRUNS = 2 * BLOCK, 200
 #: The corrected p-value from which on a difference counts as shown.
 LEVEL = 0.05
-#: Of the budget, for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
+#: Share of the budget for the first mpiruns; beyond it, for repetitions (validation/comparison_states.py).
 FIRST_SHARE, REPEATED_SHARE = 0.5, 0.5
 SHARE_OF_CASES = 0.9
-#: A lead of round-time must let word of the start reach every rank: so many times what a small broadcast takes. A
+#: A lead of round-time must let word of the start reach every rank: this many times what a small broadcast takes. A
 #: longer one comes from a trial that the system's scheduler disturbed.
 LEAD_FACTOR, MIN_LEAD_S, MAX_LEAD_S = 3.0, 20e-6, 1e-3
 #: A window holds twice what 95 % of calls take.
@@ -169,7 +169,7 @@ def numbers_of_trial(
     tests  : whose p-values are corrected together
     warm_up: calls before each batch
     calls, mpiruns: as the user fixed them
-    Raises InputError where the budget does not hold as many mpiruns as it takes to decide anything.
+    Raises InputError if the budget does not hold as many mpiruns as it takes to decide anything.
     """
     derivation = []
     most_s = {case: _most(_of(trial, case), None) for case in cases}
@@ -198,7 +198,7 @@ def numbers_of_trial(
     nothing_s = 1e-9 * max(windows_ns.values(), default=0) * NOTHING_CALLS
 
     def mpirun_s(factor: float) -> float:
-        """Of one start of the slowest library, with the calls cut by a factor."""
+        """Seconds of one start of the slowest library, with the calls cut by a factor."""
         each = {case: chosen[case] if calls is not None else _cut(chosen[case], factor) for case in cases}
         return start_s + nothing_s + sum(
             (count + warm_up * batches_of(count)) * (most_s[case] + 1e-9 * windows_ns[case])
@@ -263,7 +263,7 @@ def mpiruns_for(needed: Mapping[tuple[str, Case], float], first: int) -> float:
 
 
 def _calls_needed(rows: pandas.DataFrame, precision: float, between: float, mpirun_s: float, call_s: float) -> float:
-    """Of the library that needs most; a case that no library could be tried with needs the least.
+    """Calls for the library that needs most; a case that no library could be tried with needs the least.
 
     mpirun_s: the share of the case in what an mpirun takes beside its calls; between: see `_between`
     """
@@ -288,11 +288,11 @@ def _between(trial: pandas.DataFrame, precision: float) -> float:
 
 
 def _mpiruns(rows: pandas.DataFrame) -> list[tuple[float, float, int]]:
-    """Of each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
-    median_deviation), calls."""
+    """For each mpirun of one case and library, for logarithms of the local run-times: median, deviation of a call (see
+    median_sd_factor), calls."""
     logarithms = [np.log(values) for _, values in rows[rows["local_s"] > 0].groupby("mpirun")["local_s"]]
     return [
-        (float(values.median()), median_deviation(values.tolist()), len(values))
+        (float(values.median()), median_sd_factor(values.tolist()), len(values))
         for values in logarithms
         if len(values) >= 4
     ]

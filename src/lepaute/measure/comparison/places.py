@@ -52,12 +52,12 @@ class Place:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of all nodes, also when one is lost meanwhile."""
+        """Names of all nodes, even if one is lost meanwhile."""
         return self.nodes.names
 
     @cached_property
     def machines(self) -> tuple[str, ...]:
-        """Of each node, what is equal for names of one machine."""
+        """For each node, what is equal for names of one machine."""
         return tuple(channel.hello.boot for channel in self.nodes.channels)
 
     def nodes_of(self, ranks: int) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Place:
         return tuple(every[:ranks])
 
     def check(self, ranks: int) -> None:
-        """Raises InputError where so many ranks do not fit."""
+        """Raises InputError if this many ranks do not fit."""
         if not self.is_here and ranks > sum(self.slots):
             raise InputError(
                 f"--np is {ranks}; {counted(len(self.names), 'node')} with {max(self.slots)} ranks each take "
@@ -76,7 +76,7 @@ class Place:
             )
 
     def cores(self, ranks: int) -> int:
-        """Of the machines that so many ranks run on, those with the fewest for each of their ranks: their cores."""
+        """Fewest cores for a rank on the machines that this many ranks run on."""
         return min(self._cores_of(machine) for machine in self._ranks_by_machine(ranks))
 
     def shares_cores(self, ranks: int) -> bool:
@@ -102,7 +102,7 @@ class Place:
         return tuple(places)
 
     def equip(self, libraries: Sequence[ReadyLibrary]) -> None:
-        """Puts the probes on the nodes. Raises EnvironmentProblem where they cannot run there."""
+        """Puts the probes on the nodes. Raises EnvironmentProblem if they cannot run there."""
         if self.is_here:
             return
         check_programs_fit(self.nodes.channels)
@@ -117,7 +117,7 @@ class Place:
         return f"{self.nodes.place}/{library.key}/{name}"
 
     def write(self, ranks: int, path: str, text: str) -> None:
-        """Writes a file on the nodes of so many ranks; path: of the first, which is that of all."""
+        """Writes a file on the nodes of this many ranks; path: of the first, which is that of all."""
         self._used(ranks).write(path, text)
 
     def _used(self, ranks: int) -> Nodes:
@@ -186,7 +186,7 @@ class Place:
         side_by_side([lambda _stopping, node=node: copied(node) for node in by_node], self.nodes)  # type: ignore[misc]
 
     def read(self, ranks: int, path_of: str) -> list[str]:
-        """The text of a file of each rank, empty where there is none; path_of: with {rank}."""
+        """The text of a file of each rank, empty if there is none; path_of: with {rank}."""
         texts = []
         for rank, node in enumerate(self.nodes_of(ranks)):
             try:
@@ -197,7 +197,7 @@ class Place:
         return texts
 
     def samples(self, ranks: int) -> dict[str, Sample]:
-        """Of each machine that so many ranks use, by the first of its names there."""
+        """Samples of each machine that this many ranks use, by the first of its names there."""
         if self.is_here:  # what this process uses counts as the campaign's own
             return samples(self.nodes, self.names[:1], time.process_time())
         first: dict[str, str] = {}
@@ -206,7 +206,7 @@ class Place:
         return samples(self._used(ranks), list(first.values()))
 
     def loads(self, ranks: int, before: Mapping[str, Sample]) -> dict[str, Load]:
-        """What each of these machines did since then."""
+        """Load of each of these machines since then."""
         after, counts, loads = self.samples(ranks), self._ranks_by_machine(ranks), {}
         for name, sample in before.items():
             load = load_between(sample, after[name], int(self.facts[name]["node_cores"]))
@@ -244,7 +244,7 @@ def place_of(nodes: Nodes, launch: RankLaunch | None, per_node: int | None, slot
 
     launch  : None on this machine
     per_node: ranks of each node, one on each core unless given; slots: of each host, from a hostfile
-    Raises InputError where the hostfile has none for a node.
+    Raises InputError if the hostfile has none for a node.
     """
     layouts, facts = layouts_of(nodes), nodes.call("facts")
     if missing := [name for name in nodes.names if name not in facts or name not in layouts]:

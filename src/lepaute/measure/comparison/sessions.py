@@ -48,13 +48,13 @@ def measure_sessions(
     announce: Announce | None = None,
     **measuring: Any,
 ) -> list[Path]:
-    """Measures MPI libraries in so many sessions; returns the path of the archive of each (`session_archives`).
+    """Measures MPI libraries in this many sessions; returns the path of the archive of each (`session_archives`).
 
     every_s   : from the beginning of a session to that of the next one, at least the budget of one
     seed      : of the first session, and of the sizes of all; the others draw their orders from the seeds that follow
     resume    : sessions that have ended stay as they are, and one that was interrupted goes on
     measuring : arguments of `measure_libraries`
-    Raises what `measure_libraries` raises, and InputError where an archive that is there is of another comparison.
+    Raises what `measure_libraries` raises, and InputError if an archive that is there is of another comparison.
     """
     paths, tell = session_archives(path_of(out_archive, "the archive"), sessions), progress or silent
     if sessions == 1:

@@ -74,7 +74,7 @@ def text_of(cell: str) -> str:
 
 
 def split_cells(line: str) -> list[str]:
-    """The cells of a line, quotes still on; raises ValueError where a quote does not close or is not alone."""
+    """The cells of a line, quotes still on; raises ValueError if a quote does not close or is not alone."""
     cells = []
     position = 0
     while True:
@@ -219,7 +219,7 @@ def declaration_of(columns: Sequence[DeclaredColumn]) -> str:
 
 
 def declared(text: str) -> tuple[DeclaredColumn, ...]:
-    """The columns that a header declares; raises DesignError where the declaration makes no sense."""
+    """The columns that a header declares; raises DesignError if the declaration makes no sense."""
     items = text.split(",", MAX_COLUMNS)
     if len(items) > MAX_COLUMNS:
         raise DesignError(f"more than {MAX_COLUMNS} columns; split the design in several")

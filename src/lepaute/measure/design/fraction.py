@@ -22,7 +22,7 @@ from lepaute.measure.design.table import Design
 _MAX_SUBSET_ROWS = 5000
 _STARTS = 4
 _MAX_SWAPS = 30_000
-#: A search looks at so many words of defining relations at most.
+#: A search looks at this many words of defining relations at most.
 _MAX_WORDS = 3_000_000
 _MAX_FACTORS = 40
 _MAX_GENERATORS = 14

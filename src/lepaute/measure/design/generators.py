@@ -47,7 +47,7 @@ def sample(
 ) -> Design:
     """`count` treatments, each factor drawn from its levels or distribution independently of the others and each time.
 
-    Raises DesignError where a product cannot be reached within its bounds.
+    Raises DesignError if a product cannot be reached within its bounds.
     """
     checked = _checked_for(factors, count, replications, blocks)
     drawn = []
@@ -88,7 +88,7 @@ def latin_hypercube(
 def blocks(design: Design, *, count: int, seed: int) -> Design:
     """`count` blocks, one after the other, each with all the rows of `design` in an order of its own.
 
-    The column `block` numbers them from 0. Raises DesignError where the design has blocks already.
+    The column `block` numbers them from 0. Raises DesignError if the design has blocks already.
     """
     if BLOCK in design.columns:
         raise DesignError("the design has blocks already; make it without them")
@@ -102,7 +102,7 @@ def mix(*designs: Design, seed: int, kinds: Sequence[str] | None = None) -> Desi
     kinds: a name for each design, for a first column `kind`
 
     A factor that a design does not have is empty (None) in its rows. Where the designs have blocks, all must have
-    them, and the rows of a block stay in it. Raises DesignError where a factor has texts in one and numbers in another.
+    them, and the rows of a block stay in it. Raises DesignError if a factor has texts in one and numbers in another.
     """
     if not designs:
         raise DesignError("nothing to mix; give designs")
@@ -138,7 +138,7 @@ def mix(*designs: Design, seed: int, kinds: Sequence[str] | None = None) -> Desi
 
 
 def leveled(factors: Mapping[Names, Factor]) -> list[Levels]:
-    """The factors in the order of their names; raises DesignError where one is a distribution."""
+    """The factors in the order of their names; raises DesignError if one is a distribution."""
     levels = []
     for names, factor in sorted(factors.items(), key=lambda item: item[0]):
         if not isinstance(factor, Levels):

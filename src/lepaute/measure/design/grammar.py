@@ -94,7 +94,7 @@ def number_of(text: str) -> int | float:
 
 
 def _split_tuples(text: str) -> list[str]:
-    """What stands between the semicolons that are outside quotes."""
+    """Parts between the semicolons that are outside quotes."""
     parts = text.split('"')  # those with an odd number are inside; a doubled quote leaves an empty one outside
     parts[::2] = [part.replace(";", "\n") for part in parts[::2]]
     return '"'.join(parts).split("\n")

@@ -75,11 +75,11 @@ def _step(
 
 
 _TRANSPOSED, _NOT = "transposed", "no-transposed"
-#: Of U and the swap: the three that call other kernels than the defaults do.
+#: Forms of U and the swap: the three that call other kernels than the defaults do.
 _FORMS = ((_NOT, "binary-exchange"), (_NOT, "spread-roll"), (_TRANSPOSED, "spread-roll"))
-#: Of PFACT and NBMIN. dger is called where PFACT is right and a leaf has three columns or more.
+#: Values of PFACT and NBMIN. dger is called where PFACT is right and a leaf has three columns or more.
 _LEAVES = (("right", 8), ("left", 4), ("crout", 1), ("right", 4), ("left", 2), ("crout", 8))
-#: With so many runs, every kernel that HPL calls under any option is called.
+#: With this many runs, every kernel that HPL calls under any option is called.
 MIN_RUNS = len(_FORMS)
 
 
@@ -102,7 +102,7 @@ class StepOptions:
 
 
 def drawn_step_options(rng: np.random.Generator, runs: int) -> list[StepOptions]:
-    """Options for so many runs, balanced: each level of each factor comes as often as the others, or once more.
+    """Options for this many runs, balanced: each level of each factor comes as often as the others, or once more.
 
     Of MIN_RUNS or more, the runs together with some of the default options call every kernel of HPL.
     """

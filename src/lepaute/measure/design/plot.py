@@ -78,7 +78,7 @@ class _Axis:
         self.levels = sorted(set(present), key=lambda v: (isinstance(v, str), v if isinstance(v, str) else float(v)))
         self.text = any(isinstance(value, str) for value in present)
         self.discrete = self.text or len(self.levels) <= 25
-        self.empty = len(values) - len(present)
+        self.empty_count = len(values) - len(present)
         place = {level: float(i) for i, level in enumerate(self.levels)}
         self.positions = [None if v is None else place[v] if isinstance(v, str) else float(v) for v in values]
         if any(p and not _MIN_DRAWN < abs(p) < 1 / _MIN_DRAWN for p in self.positions):
@@ -189,7 +189,9 @@ def _counts(axes: "Axes", factor: _Axis) -> None:
             edges = np.concatenate([[0.0], np.geomspace(0.5, high, 20)])
         axes.hist(present, bins=list(map(float, edges)), color=BLUE, rwidth=0.9)
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
-    axes.set_title("rows" + (f" ({factor.empty} without it)" if factor.empty else ""), fontsize=7, color=SOFT)
+    axes.set_title(
+        "rows" + (f" ({factor.empty_count} without it)" if factor.empty_count else ""), fontsize=7, color=SOFT
+    )
     axes.tick_params(axis="y", labelsize=7)
 
 

@@ -46,7 +46,7 @@ class DesignSummary:
 
     treatments   : different rows, whatever their block
     replications : fewest and most rows of a treatment, in a block where there are blocks
-    blocks       : how many; 0 where the design has none
+    blocks       : how many; 0 if the design has none
     complete     : whether each block holds each treatment, as often as the others do
     fraction     : of a fractional design, which combinations and what they mix; else empty
     """

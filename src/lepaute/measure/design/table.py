@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from lepaute.errors import DesignError, InputError
 from lepaute.kit.documents import unpacked
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.later import pandas
 from lepaute.kit.notebook import table_html
 from lepaute.measure.design.columns import (
@@ -149,7 +149,7 @@ def write_design(design: Design, path: Path | str) -> None:
     content = design.to_csv().encode()
     if len(content) > MAX_BYTES:
         raise DesignError(f"{path}: the design takes {len(content)} bytes; the most is {MAX_BYTES}. Split it.")
-    write_whole(path, content)
+    write_atomic(path, content)
 
 
 def _lines(file: BinaryIO, where: str) -> Iterator[str]:
@@ -241,7 +241,7 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
 
 
 def _header_problem(key: str, text: str) -> str:
-    """What is wrong with a line of the header, or nothing."""
+    """Problem of a line of the header, or nothing."""
     if not key or "=" in key or "\n" in key + text or "\r" in key + text:
         return "holds an '=' in its name or a line break; take them out"
     if not is_one_line((key + text).replace("\t", " ")):

@@ -51,7 +51,7 @@ class Campaign(Job):
     def to_the_end(self, *, resume: bool) -> Path:
         """Runs the campaign; the path of its archive.
 
-        Raises EnvironmentProblem where it failed, KeyboardInterrupt where it was stopped; a note names the partial
+        Raises EnvironmentProblem if it failed, KeyboardInterrupt where it was stopped; a note names the partial
         archive.
         """
         outcome = execute(self, resume)
@@ -68,7 +68,7 @@ class Campaign(Job):
 def campaign_options(
     archive: str | Path, seed: int, scheduler: str = "local", request: Request | None = None, python: str | None = None
 ) -> Options:
-    """The options of a campaign; raises InputError where its archive cannot be written."""
+    """The options of a campaign; raises InputError if its archive cannot be written."""
     check_output(Path(archive))
     return Options(
         archive=Path(archive),

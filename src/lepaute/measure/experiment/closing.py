@@ -37,7 +37,7 @@ _KEPT = ("designs", "experiment", "environment", "files", "raw")
 _LISTS = ("repositories", "controls", "transfers", "clock", "monitor", "done", "rounds", "reached")
 #: Members of the metadata that a run's state does not have.
 _OF_ARCHIVES = ("host", "partial", "design", "failure", "status")
-#: Of the errors that a failed command printed.
+#: Last lines kept of the errors that a failed command printed.
 _TAIL_LINES = 12
 
 
@@ -48,7 +48,7 @@ def partial_name(archive: Path) -> Path:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """status: complete, incomplete (without the nodes that are lost), failed, or partial (interrupted); failure: in
-    one line, None where there is none.
+    one line, None if there is none.
 
     problem: what was raised
     """
@@ -62,7 +62,7 @@ class Outcome:
     lost: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON is made of: how it ended, and where."""
+        """Content of the JSON: how it ended, and where."""
         return {
             "archive": str(self.archive),
             "status": self.status,
@@ -81,7 +81,7 @@ class Outcome:
 
 
 def failure_of(run: "Job", phase: str, problem: BaseException) -> Failure:
-    """What an archive says of a failure: enough to know why without reading anything else."""
+    """A failure as an archive records it: enough to know why without reading anything else."""
     script = run.options.script
     failure = Failure(
         phase=phase,
@@ -109,7 +109,7 @@ def finish(run: "Job", problem: BaseException | None) -> Outcome:
     """Stops monitoring, gives the nodes back, and archives what was measured.
 
     A complete run leaves NAME.zip and nothing else; any other leaves NAME.partial.zip, and its workspace, from which it
-    can be resumed. Raises EnvironmentProblem where the archive cannot be written: everything is in the workspace then.
+    can be resumed. Raises EnvironmentProblem if the archive cannot be written: everything is in the workspace then.
     """
     workspace = run.workspace
     try:
@@ -167,7 +167,7 @@ def close_interrupted(folder: Path, contents: Iterable[Content] = (), *, force: 
 
     contents: of the kinds of run besides experiments
     force   : an archive of that name is replaced
-    Raises InputError where there is no workspace, its run is still going on, or of another kind.
+    Raises InputError if there is no workspace, its run is still going on, or of another kind.
     """
     workspace = Workspace.reopen(folder)
     try:
@@ -222,7 +222,7 @@ def _write_journal(workspace: Workspace, name: str, noted: Iterable[Mapping[Any,
 def _archive_workspace(workspace: Workspace, target: Path, content: Content = EXPERIMENT) -> None:
     """Writes the archive of everything in a workspace, which stays as it is.
 
-    Raises ArchiveError or OSError where it cannot be written; no incomplete archive is left then.
+    Raises ArchiveError or OSError if it cannot be written; no incomplete archive is left then.
     """
     folder = workspace.folder
     for path in _files(folder / "raw"):
@@ -309,7 +309,7 @@ def metadata_of(workspace: Workspace, content: Content = EXPERIMENT) -> dict[str
 def observations(
     path: Path, doubts: Iterable[Verdict], alone: str, tell: Callable[[str], None]
 ) -> "Iterator[pandas.DataFrame]":
-    """A raw table, in blocks, with the column machine_changed: why a row is not to be trusted, empty where it is.
+    """A raw table, in blocks, with the column machine_changed: why a row is not to be trusted, empty if it is.
 
     alone: the node of rows that name none
     tell : called with what is wrong with the file

@@ -35,14 +35,14 @@ class Verdict:
 
 
 def mark(rows_time_s: Sequence[float], rows_node: Sequence[str], verdicts: Iterable[Verdict]) -> list[str]:
-    """The text of each observation's column `machine_changed`: "" where it is to be trusted.
+    """The text of each observation's column `machine_changed`: "" if it is to be trusted.
 
     rows_time_s : date of each row, seconds since the epoch; rows_node : its node; both of one length
     A row within a verdict's time gets its kind. A step changes all that comes after it: the stretches between the
     steps of a node are numbered, and every row after the first step gets "segment 2 of 3", a row between the two dates
     of a step gets "step". Several texts are joined by "; ", in alphabetical order, so that rows with the same troubles
     are equal.
-    Raises InputError where the lengths differ.
+    Raises InputError if the lengths differ.
     """
     if len(rows_time_s) != len(rows_node):
         raise InputError(
@@ -289,7 +289,7 @@ def verdicts(
     kinds come from the monitoring. A run of the reference kernel that failed, a date or duration that is no finite
     number or a duration that is not above 0, is left out: campaigns are judged while they end, whatever happened to
     them. With fewer than 8 values left, and for 1 % of alarms not much before 16, a node has no step and no drift.
-    Raises InputError where a node has not as many dates as durations.
+    Raises InputError if a node has not as many dates as durations.
     """
     doubts: list[Verdict] = []
     share = false_alarms / 2 / max(1, len(reference))
@@ -335,7 +335,7 @@ def _step(node: str, step: Step, samples: Samples) -> Verdict:
 
 
 def _warmer(step: Step, samples: Samples) -> str:
-    """How much the temperature that moved most moved across the step; "" where none did, or none was sampled."""
+    """How much the temperature that moved most moved across the step; "" if none did, or none was sampled."""
     if "time_s" not in samples:
         return ""
     times = numbers(samples, "time_s")

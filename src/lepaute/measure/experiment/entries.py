@@ -85,7 +85,7 @@ class AddedRow(Entry):
 
 @dataclass(frozen=True, slots=True)
 class ReachedLevel(Entry):
-    """What a level of the design has reached at the end of the rounds; told: the same as a sentence."""
+    """State that a level of the design has reached at the end of the rounds; told: the same as a sentence."""
 
     JOURNAL: ClassVar[str] = "reached"
     level: Mapping[str, Value]
@@ -147,7 +147,7 @@ class Clone(Entry):
 
 @dataclass(frozen=True, slots=True)
 class CommandSeen(Entry):
-    """Of a command that has ended, what identifies it: node, start (ISO 8601) and status; None: it did not start."""
+    """What identifies a command that has ended: node, start (ISO 8601) and status; None: it did not start."""
 
     JOURNAL: ClassVar[str] = "commands"
     node: str

@@ -68,7 +68,7 @@ git -C "$2" rev-parse HEAD
 
 
 class Helpers:
-    """Of a job; each works on all nodes unless it says otherwise."""
+    """Helpers of a job; each works on all nodes unless it says otherwise."""
 
     record_of_run: Record
     options: Options
@@ -89,7 +89,7 @@ class Helpers:
     def clone(self, url: str, folder: str, revision: str = "HEAD") -> str:
         """Clones a git repository at a revision (a commit, tag or branch), submodules included; the commit's hash.
 
-        Address, revision and commit are written down. Raises EnvironmentProblem where the nodes got different ones.
+        Address, revision and commit are written down. Raises EnvironmentProblem if the nodes got different ones.
         """
         if revision.startswith("-") or url.startswith("-"):
             raise InputError(f"{url} at {revision}: neither begins with a dash; give a repository and its revision")
@@ -153,7 +153,7 @@ class Helpers:
 
 
 def relative(path: str) -> str:
-    """The path; raises InputError where it leaves the folder it is taken from."""
+    """The path; raises InputError if it leaves the folder it is taken from."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith(("/", "-")) or ".." in parts or not path.isprintable():
         raise InputError(f"{path[:80]!r} does not name a place inside the experiment's folder; give a relative path")

@@ -84,7 +84,7 @@ class Job(Helpers):
     # What a subclass overrides.
 
     def design(self) -> Design | None:
-        """What is to be measured, in the order of execution; drawn once, written down, and only then executed."""
+        """Design to be measured, in the order of execution; drawn once, written down, and only then executed."""
         return None
 
     def setup(self) -> None:
@@ -153,7 +153,7 @@ class Job(Helpers):
         _check_names("record", columns)
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            row[name] = scalar(name, value)
+            row[name] = to_cell_value(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
     def set_conditions(self, **controls: Any) -> frozenset[str]:
@@ -176,7 +176,7 @@ class Job(Helpers):
     def begin(self, resume: bool = False) -> None:
         """Makes the workspace, or takes up that of an interrupted run.
 
-        Raises InputError where there is one already, or none, and where design() fails; no new workspace is left then.
+        Raises InputError if there is one already, or none, and where design() fails; no new workspace is left then.
         """
         control = {**type(self).control, **self.options.control}
         for name, problem in control_problems(control).items():
@@ -194,7 +194,7 @@ class Job(Helpers):
 
     def _write_down(self, workspace: Workspace, resume: bool) -> None:
         if resume:
-            self._take_up(workspace)
+            self._restore_settings(workspace)
         design = self._drawn_design()
         if not resume and design is not None:
             workspace.keep_design(design)
@@ -268,7 +268,7 @@ class Job(Helpers):
             reference_period_s=self.period("reference_period_s"),
         )
 
-    def _take_up(self, workspace: Workspace) -> None:
+    def _restore_settings(self, workspace: Workspace) -> None:
         """Seed and parameters are those of the run's beginning: its design was drawn with them."""
         state, warn = workspace.state, self.record_of_run.warn
         if self.options.seed not in (state.seed, Options.__dataclass_fields__["seed"].default):
@@ -410,8 +410,8 @@ def _check_names(where: str, names: Iterable[str]) -> None:
         )
 
 
-def scalar(name: str, value: Any) -> Value:
-    """What a cell of a table can be, of NumPy's scalars too; raises InputError for anything else."""
+def to_cell_value(name: str, value: Any) -> Value:
+    """Converts a value, also a scalar of NumPy, for a cell of a table; raises InputError for anything else."""
     if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
         value = item()
     if isinstance(value, float) and not math.isfinite(value):

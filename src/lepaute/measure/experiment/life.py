@@ -19,7 +19,7 @@ from lepaute.measure.experiment.workspace import Workspace, folder_of
 def execute(job: Job, resume: bool = False) -> Outcome:
     """Runs an experiment from the first step to the archive.
 
-    Raises LepauteError where it could not begin (bad options, no nodes); nothing is left then. From setup() on every
+    Raises LepauteError if it could not begin (bad options, no nodes); nothing is left then. From setup() on every
     end is an Outcome, a failure and Ctrl-C too.
     """
     try:

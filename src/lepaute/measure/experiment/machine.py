@@ -17,7 +17,7 @@ _ENVIRONMENT_S = 120.0
 #: Names that a node may give the files of its environment.
 _MEMBER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CONTROL_S = 60.0
-#: Of all files of one node; its agent cuts each at some megabytes.
+#: Most bytes of all files of one node; its agent cuts each at some megabytes.
 _MAX_ENVIRONMENT_BYTES = 1 << 28
 
 
@@ -34,7 +34,7 @@ class Machine:
         self._unkept: dict[str, str] = {}  # why samples of a node were not written down
 
     def record_environment(self) -> None:
-        """What every node is and runs, as files environment/<node>/<name>."""
+        """Records what every node is and runs, as files environment/<node>/<name>."""
         asked = []
         for channel in self._nodes.channels:
             members: dict[str, bytearray] = {}

@@ -25,7 +25,7 @@ DEFAULT_REFERENCE_PERIOD_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Of one run.
+    """Options of one run.
 
     archive           : the file it will leave
     control           : what the machine is set to, see docs/howto/experiments.md; undone at the end
@@ -74,7 +74,7 @@ class Options:
 
 
 class Parameters(dict[str, str]):
-    """Those of an experiment, which know what was looked at: nobody reads a name that is spelt wrong."""
+    """Parameters of an experiment, which know what was looked at: nobody reads a name that is spelt wrong."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -101,13 +101,13 @@ class Parameters(dict[str, str]):
         return super().items()
 
     def unread_text(self) -> str:
-        """Names those that nobody has looked at; empty where there are none."""
+        """Names those that nobody has looked at; empty if there are none."""
         return f"parameter {', '.join(sorted(self._unread))}: the experiment did not look at it" if self._unread else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What an installation file says; None and empty where it is silent."""
+    """Contents of an installation file; None and empty if it is silent."""
 
     control: Mapping[str, Any] = field(default_factory=dict)
     warm_up_s: float | None = None
@@ -169,7 +169,7 @@ def options_of(
 
 
 def check_archive(archive: Path, *, force: bool = False) -> None:
-    """Raises InputError where no archive can be written there, or one exists already, unless `force`."""
+    """Raises InputError if no archive can be written there, or one exists already, unless `force`."""
     if archive.suffix != ".zip":
         raise InputError(f"{archive}: the name of an archive ends in .zip; add it")
     check_archive_output(archive, force=force)

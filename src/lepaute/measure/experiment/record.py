@@ -20,7 +20,7 @@ from lepaute.measure.node_agent.redact import Redactor
 from lepaute.measure.nodes.results import Result, command_text
 from lepaute.measure.raw_files import Value
 
-#: A file without a NUL byte in so many bytes is text, in whatever encoding.
+#: A file without a NUL byte in this many bytes is text, in whatever encoding.
 _TEXT_BYTES = 1 << 16
 #: The name that the cells of a notebook have in an archive.
 SESSION = "session.py"
@@ -32,7 +32,7 @@ def now() -> str:
 
 
 def source_of(job_class: type) -> tuple[str, bytes] | None:
-    """Name and content of what defines an experiment; None where nobody knows, and for those of Lepaute itself.
+    """Name and content of what defines an experiment; None if nobody knows, and for those of Lepaute itself.
 
     That is the script which was run, the script that a class by hand is defined in, or the cells that IPython and
     notebooks have executed so far.

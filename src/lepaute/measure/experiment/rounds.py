@@ -63,7 +63,7 @@ class Until:
 
 
 def check_recorded(workspace: Workspace, design: Design, until: Until) -> bool:
-    """Whether anything has been recorded yet. Raises InputError where the column is missing, or has no numbers."""
+    """Whether anything has been recorded yet. Raises InputError if the column is missing, or has no numbers."""
     path = workspace.folder / "raw" / f"{until.table}.csv"
     observed(path, until.column, until.factors(design), {})
     return path.is_file()
@@ -144,14 +144,14 @@ def _note_reached(
                 told=str(progress),
             )
         )
-    verdict = (
+    outcome = (
         "every level is known well enough" if not short else f"{short} of {len(seen)} levels did not reach their target"
     )
-    tell(f"{verdict}: {until.column} within {100 * until.target.relative_half_width:g} %")
+    tell(f"{outcome}: {until.column} within {100 * until.target.relative_half_width:g} %")
 
 
 def observed(path: Path, column: str, factors: Sequence[str], levels: Mapping[Key, object]) -> dict[Key, list[float]]:
-    """What has been recorded in each level, as it came. Raises InputError where the column is missing."""
+    """What has been recorded in each level, as it came. Raises InputError if the column is missing."""
     seen: dict[Key, list[float]] = {key: [] for key in levels}
     if not path.is_file():
         return seen

@@ -32,7 +32,7 @@ def load_job_class(script: Path, name: str | None = None) -> type[Job]:
 
 
 def made_job(job_class: type[Job], options: Options, say: Callable[[str], None] | None = None) -> Job:
-    """Instantiates the experiment with its options; raises InputError where its class cannot be."""
+    """Instantiates the experiment with its options; raises InputError if its class cannot be."""
     where = f"{options.script}: {job_class.__name__}"
     try:
         job = job_class(options, say=say)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO, TypeVar
 
 from lepaute.errors import ArchiveError, EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import hold_lock, not_written, write_whole
+from lepaute.kit.files import hold_lock, not_written, write_atomic
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json, to_json
 from lepaute.measure.archive.documents import check_name
@@ -44,7 +44,7 @@ class Workspace:
 
     @classmethod
     def create(cls, archive: Path, state: RunState) -> Self:
-        """A new workspace; raises InputError where an interrupted or another run has one there."""
+        """A new workspace; raises InputError if an interrupted or another run has one there."""
         work = cls(folder_of(archive))
         try:
             work.folder.mkdir()
@@ -66,7 +66,7 @@ class Workspace:
 
     @classmethod
     def reopen(cls, folder: Path) -> Self:
-        """The workspace of an interrupted run. Raises InputError where there is none, or it is still running."""
+        """The workspace of an interrupted run. Raises InputError if there is none, or it is still running."""
         work = cls(folder)
         if not (folder / "state.json").is_file():
             raise InputError(f"{folder}: no interrupted run is there; start without --resume")
@@ -124,7 +124,7 @@ class Workspace:
 
     @property
     def design(self) -> Design | None:
-        """What is to be measured, as it was written down when the run began."""
+        """Design to be measured, as it was written down when the run began."""
         path = self.folder / DESIGN
         return read_design(path) if path.is_file() else None
 
@@ -156,7 +156,7 @@ class Workspace:
             ) from None
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
+        write_atomic(path, data)
 
     def close(self) -> None:
         """Closes the files and releases the lock; the folder stays."""
@@ -186,7 +186,7 @@ def folder_of(archive: Path) -> Path:
 
 
 def latest_workspace(place: Path, stem: str) -> Path:
-    """The workspace in `place` that a run of script `stem` left last. Raises InputError where there is none."""
+    """The workspace in `place` that a run of script `stem` left last. Raises InputError if there is none."""
     # As `new_name` makes them, and not those of another script of a longer name: sort.py, sort-large.py.
     pattern = re.compile(rf"{re.escape(stem)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}{re.escape(SUFFIX)}")
     workspaces = sorted(

@@ -18,11 +18,11 @@ _COUNTED = re.compile(r"(?:[kmgtpe]?i?(?:b|bytes?|bits?|flops?|ops?)|[a-z]{2,}s|
 _SIZE_UNIT = re.compile(r"[(\[_ .]([kmg]?)(i?)(?:b|bytes?)\s*[)\]]?\s*$")
 #: What the benchmarks call the mean of a call, without blanks, the best first: of an operation that does not block the
 #: communication alone, without the computing meanwhile.
-_MEANS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
+_MEAN_COLUMNS = ("AvgLatency(us)", "Latency(us)", "PureComm.(us)", "t_avg[usec]", "t[usec]", "t_pure[usec]")
 
 
 def unit_in(name: str) -> str | None:
-    """The unit of time that a name tells: us of "Avg Latency(us)", t[usec], time_us; None where it tells none."""
+    """The unit of time that a name tells: us of "Avg Latency(us)", t[usec], time_us; None if it tells none."""
     text = name.strip().lower()
     if rate_in(name) is not None:
         return None
@@ -37,7 +37,7 @@ def unit_in(name: str) -> str | None:
 def rate_in(name: str) -> float | None:
     """Bytes a second of the unit that a name tells: 1e6 of "Bandwidth (MB/s)" and Mbytes/sec, 1.25e8 of bw_Gbps.
 
-    None where it tells none, as in mbps, which could be of bits or of bytes.
+    None if it tells none, as in mbps, which could be of bits or of bytes.
     """
     match = _RATE.search(name)
     if match is None or (len(match[3]) == 1 and match[1] in ("m", "g", "t")):
@@ -80,9 +80,9 @@ def is_duration(name: str) -> bool:
 
 
 def preferred(names: list[str]) -> str | None:
-    """Of several columns of durations the mean, else the only one; None where neither tells which."""
+    """The mean among several columns of durations, else the only one; None if neither tells which."""
     known = {name.replace(" ", ""): name for name in names}
-    means = [known[name] for name in _MEANS if name in known][:1]
+    means = [known[name] for name in _MEAN_COLUMNS if name in known][:1]
     means = means or [name for name in names if {"avg", "mean", "average"} & set(re.findall("[a-z]+", name.lower()))]
     return means[0] if len(means) == 1 else names[0] if len(names) == 1 else None
 

@@ -102,10 +102,10 @@ def table_of(
     in_bytes: bool = True,
     notes: tuple[str, ...] = (),
 ) -> DurationTable:
-    """The table of rows (size, duration in s or None where the cell has no number), as `checked` lets them pass.
+    """The table of rows (size, duration in s or None if the cell has no number), as `checked` lets them pass.
 
     Durations that are missing, or rounded to zero in the file, are left out with a note.
-    Raises InputError where no row is left.
+    Raises InputError if no row is left.
     """
     missing = sum(duration is None for _, duration in rows)
     zero = sum(duration == 0 for _, duration in rows)
@@ -120,7 +120,7 @@ def table_of(
 
 
 def _seconds(value: float | None, size: float, unit: str, rate_Bps: float | None) -> float | None:
-    """The duration that a cell says, in `unit`, or by its rate; None where it says none."""
+    """The duration that a cell says, in `unit`, or by its rate; None if it says none."""
     if value is None or not rate_Bps:
         return None if value is None else value * SECONDS[unit]
     return size / (value * rate_Bps) if value and size else None
@@ -202,7 +202,7 @@ def _chosen(columns: list[str], x: str | None, y: str | None, where: str) -> tup
 
 
 def _column(text: str, columns: list[str], where: str) -> str:
-    """The column that is meant, see `column_named`; raises InputError where there is not just one."""
+    """The column that is meant, see `column_named`; raises InputError if there is not just one."""
     name = column_named(text, columns)
     if columns.count(name) != 1:
         problem = "no" if name not in columns else "more than one"
@@ -250,7 +250,7 @@ def _value(cell: str, what: str, where: str) -> float | None:
 class Block:
     """The rows under one heading, each with the number of its line, as the benchmarks print them.
 
-    title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None where it is not said
+    title     : the line of OSU's without its #, or the name of Intel's benchmark; processes: None if it is not said
     columns   : names as in the heading; none before there is one
     skipped   : numbers of the lines among the rows that something else wrote;  empty: of those of 0 bytes (_COLLECTIVE)
     """
@@ -268,7 +268,7 @@ class Block:
 
     @property
     def mean_column(self) -> str | None:
-        """That of the mean time of a call; None where there is none, as of bandwidths."""
+        """Column of the mean time of a call; None if there is none, as of bandwidths."""
         return preferred([name for name in self.columns if unit_in(name)])
 
 
@@ -276,7 +276,7 @@ def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple
     """The tables of the file, in its order; blocks without sizes, such as Barrier's, are none.
 
     column : name of the column of durations; None: the mean, or the only one; a rate where there is no duration
-    Raises InputError where there is no table, or no such column.
+    Raises InputError if there is no table, or no such column.
     """
     blocks = benchmark_blocks(lines, where)
     of_blocks = [(block, _table(block, where, column)) for block in blocks]

@@ -25,7 +25,7 @@ from lepaute.measure.fit.observations.factors import (
     factor_tests,
     sentence,
 )
-from lepaute.measure.observation_columns import BY_NAME, MAX_LEVELS, factors_of
+from lepaute.measure.observation_columns import COLUMNS_BY_NAME, MAX_LEVELS, factors_of
 
 #: What a column is taken for that is no factor.
 _ROLES = {"size": "a size", "process": "part of a process", "time": "a time", "note": "a note"}
@@ -63,7 +63,7 @@ class Findings:
 
     @property
     def notes(self) -> list[str]:
-        """What was not looked at."""
+        """Notes on what was not looked at."""
         if not self.untested:
             return []
         names = ", ".join(f"{name} ({why})" for name, why in self.untested.items())
@@ -136,7 +136,7 @@ def _untested(table: pandas.DataFrame, design: Collection[str] | None, tested: C
         levels = table[name].nunique()
         if levels < 2 or (levels > MAX_LEVELS if design is None else name not in design):
             continue
-        role = (BY_NAME[name].role if name in BY_NAME else None) or "time"
+        role = (COLUMNS_BY_NAME[name].role if name in COLUMNS_BY_NAME else None) or "time"
         untested[str(name)] = f"{levels} levels" if levels > MAX_LEVELS else f"{_ROLES[role]} by its name"
     return untested
 
@@ -151,14 +151,14 @@ def _nothing(
         )
     unknown = [name for name in (column, *factors) if name not in columns]
     missing = f"no table of observations has a column {unknown[0]}" if unknown else "no table has all these columns"
-    own = sorted(name for name in recorded if name not in BY_NAME)
+    own = sorted(name for name in recorded if name not in COLUMNS_BY_NAME)
     return f"{missing}; there is nothing to fit; name what was recorded with column= (--column)" + (
         f": {', '.join(own)}" if own else ""
     )
 
 
 def _design_columns(archive: "Archive") -> tuple[str, ...] | None:
-    """The columns of the design that the experiment followed, but the numbers of its blocks; None where it had none."""
+    """The columns of the design that the experiment followed, but the numbers of its blocks; None if it had none."""
     if _DESIGN not in archive.members():
         return None
     design = parse_design(_text(archive, _DESIGN), f"{archive.path}: {_DESIGN}")

@@ -68,7 +68,7 @@ from lepaute.simulate.platform.schema import Blas, Days, Platform, Sentinel, Slo
 #: Called with what is being fitted and the share of the work that is done.
 Progress = Callable[[str, float], None]
 NODE = 1
-#: Of the work, what is the models of kernels.
+#: Share of the work that the models of kernels take.
 KERNELS_SHARE = 0.8
 #: Probes that a warning names, all of one node.
 MAX_NAMED = 9
@@ -83,15 +83,15 @@ class FittedModels:
     hosts          : the nodes that were measured, in the order of the platform's
     selections     : which member of the family each kernel got, and what else was tried
     dependence     : what successive calls of each kernel have in common
-    frequency      : how far the clocks of the cores explain what differs between steps; None where that is unknown
+    frequency      : how far the clocks of the cores explain what differs between steps; None if that is unknown
     tree           : the switches between the nodes, where messages that leave one take longer
-    flows          : what several messages at once between two nodes reach; None where they were not measured
-    fitted_between : messages between nodes before they became the platform's network; None where they were not measured
+    flows          : what several messages at once between two nodes reach; None if they were not measured
+    fitted_between : messages between nodes before they became the platform's network; None if they were not measured
     conditions     : how much longer messages take while the machine does something else, where that was measured
     notes          : for readers of the platform, one sentence each
     warnings       : for whoever runs the fit, one line each
-    sentinel       : how fast the machine was on average; None where no sentinels were run
-    slow_state     : in which it is for a while now and then; None where that was not seen
+    sentinel       : how fast the machine was on average; None if no sentinels were run
+    slow_state     : in which it is for a while now and then; None if that was not seen
     factor_tests   : of every factor besides the sizes that the observations have, such as the operands' content
     """
 
@@ -311,7 +311,7 @@ def _tables(archives: "list[Archive]", name: str) -> list[pandas.DataFrame]:
 
 
 def _told_of_layout(about: "Metadata") -> list[str]:
-    """That the cores are not those of the machine, where they were made up for a test."""
+    """Says that the cores are not those of the machine, if they were made up for a test."""
     layouts = [machine.layout for machine in about.machines.values() if machine.layout is not None]
     made_up = next((layout.source for layout in layouts if "=" in layout.source), None)
     return [] if made_up is None else [f"Its layout was made up ({made_up}): cores shared hardware threads."]
@@ -328,7 +328,7 @@ def _told_of_links(count: int, fitted: FittedModels) -> str:
 
 
 def _blas(about: "Metadata") -> Blas | None:
-    """The kernels that the archive says were measured; None where it does not say."""
+    """The kernels that the archive says were measured; None if it does not say."""
     if not about.blas.core:
         return None
     return Blas(core=about.blas.core, coretype_env=about.blas.coretype_env or None)
@@ -348,7 +348,7 @@ def _source(about: "Metadata") -> str:
 
 @dataclass(frozen=True)
 class _Found:
-    """A kernel run by so many threads: its calls as they would be alone, and what was fitted to them."""
+    """A kernel run by this many threads: its calls as they would be alone, and what was fitted to them."""
 
     name: str
     threads: int

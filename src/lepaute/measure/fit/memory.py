@@ -38,7 +38,7 @@ MIN_FALL = -math.log1p(-MIN_DROP)
 TOLERANCE = math.sqrt(2.0)
 MIN_SIZES = 8
 #: Noise grows with the size of the buffer, where other cores and machines share what is used: it is that of the
-#: measurements of a size and of so many on either side; a median is taken to be known no better than the least.
+#: measurements of a size and of this many on either side; a median is taken to be known no better than the least.
 NOISE_NEIGHBOURS, MIN_NOISE = 3, 0.005
 
 
@@ -105,8 +105,8 @@ class Level:
 
     Where no plateau follows, high_bytes is the size from which on bandwidth stays lower, and `open` is true.
     drop   : share of its bandwidth that the mean curve loses
-    known  : what hwloc says, the cache it was matched with; None where it has none left
-    agrees : whether the two agree within TOLERANCE; None where hwloc says nothing at all
+    known  : what hwloc says, the cache it was matched with; None if it has none left
+    agrees : whether the two agree within TOLERANCE; None if hwloc says nothing at all
     """
 
     low_bytes: int
@@ -119,7 +119,7 @@ class Level:
 
 @dataclass(frozen=True)
 class MemoryHierarchy:
-    """Of one node; known: what hwloc says; notes: what a reader should know, one sentence each."""
+    """Memory of one node; known: what hwloc says; notes: what a reader should know, one sentence each."""
 
     node: str
     curves: tuple[Curve, ...]
@@ -143,7 +143,7 @@ def memory_hierarchy(
     virtual: whether the node is a virtual machine, which may hide or misreport caches
     All curves of the largest unrolling are segmented together, so that they share the sizes at which they change: with
     one element an iteration the loop, not the cache, is what bounds (paper of the pitfalls, section IV-A-1).
-    Raises FitError where there are too few sizes, or a duration is none.
+    Raises FitError if there are too few sizes, or a duration is none.
     """
     if (table["duration_s"] <= 0).any() or (table["read_bytes"] <= 0).any():
         raise FitError("a measurement of memory has no duration or reads nothing; measure again with larger batches")

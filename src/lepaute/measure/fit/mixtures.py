@@ -139,13 +139,13 @@ def standardised(weights: Floats, means: Floats, sds: Floats) -> tuple[Mode, ...
     )
 
 
-def log_density(z: Floats, modes: Sequence[Mode], blur: Floats) -> Floats:
-    """Logarithm of the density of the mixture at z, each mode widened by `blur` (shape of z), in units of z."""
+def log_density(z: Floats, modes: Sequence[Mode], resolution_sd: Floats) -> Floats:
+    """Log of the density of the mixture at z, each mode widened by `resolution_sd` (shape of z), in units of z."""
     terms = np.stack(
         [
             np.log(mode.weight)
-            - 0.5 * np.log(2 * np.pi * (mode.sd**2 + blur**2))
-            - 0.5 * (z - mode.mean) ** 2 / (mode.sd**2 + blur**2)
+            - 0.5 * np.log(2 * np.pi * (mode.sd**2 + resolution_sd**2))
+            - 0.5 * (z - mode.mean) ** 2 / (mode.sd**2 + resolution_sd**2)
             for mode in modes
         ]
     )

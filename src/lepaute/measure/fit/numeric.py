@@ -74,7 +74,7 @@ def local_median(x: Floats, y: Floats, groups: int = 60) -> Floats:
 
 
 def weighted_line(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
-    """Intercept and slope of the weighted least squares line; slope 0 where x does not vary."""
+    """Intercept and slope of the weighted least squares line; slope 0 if x does not vary."""
     mean_x, mean_y = float(np.average(x, weights=weight)), float(np.average(y, weights=weight))
     spread = float(np.sum(weight * (x - mean_x) ** 2))
     if spread <= 1e-24 * float(np.sum(weight * x**2)) or spread == 0.0:
@@ -142,7 +142,7 @@ def whitening(x: Floats, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """What each cluster moves, and how many there effectively are.
+    """Shift by each cluster, and the effective number of clusters.
 
     code      : number of the cluster of each row, from 0 without gaps
     shifts    : coefficients of all rows less those without the cluster, shape (clusters, p)
@@ -158,7 +158,7 @@ class Clusters:
 
     @property
     def degrees_of_freedom(self) -> float:
-        """Of the jackknife's variances, at least 1."""
+        """Degrees of freedom of the jackknife's variances, at least 1."""
         return max(self.effective - 1.0, 1.0)
 
     def covariance(self, shifts: Floats) -> Floats:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lepaute.measure.fit.segmentation import SegmentedLine
     from lepaute.measure.fit.segmentation.points import Line
 
-#: Of the time of a message: one pair of ranks at one time was measured, and others differ.
+#: Error of the time of a message: one pair of ranks at one time was measured, and others differ.
 PAIR_SD = 0.1
-#: Of a piece without a time per byte: the link decides.
+#: Time per byte of a piece without one: the link decides.
 _FASTEST_S_PER_BYTE = 1e-12
 #: No library's limit of eager messages is lower. A jump below is that of messages which go along with their request to
 #: the adapter ("inline", up to some hundred bytes on InfiniBand).

@@ -67,7 +67,7 @@ def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
 
 def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, float, float] | None:
     """The size that takes longest beside a larger one, the larger, and the ratio of medians; None below 1.25, or where
-    durations scatter so: off, half of them lie within so many per cent of the lines."""
+    durations scatter so: off, half of them lie within this many per cent of the lines."""
     sizes = np.unique(table.x)
     middle = [float(np.median(table.duration_s[table.x == size])) for size in sizes]
     pairs = [
@@ -80,7 +80,7 @@ def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, fl
 
 
 def origin(table: "DurationTable") -> str:
-    """What the durations are of: the table, how many of them, of which sizes."""
+    """Origin of the durations: the table, how many of them, of which sizes."""
     sizes = sorted(set(table.x.tolist()))
     count = f"{len(table.x)} durations of " if len(table.x) > len(sizes) else ""
     span = f"{_size(table, sizes[0])} to {_size(table, sizes[-1])}"

@@ -57,7 +57,7 @@ def _is_warm_up(value: Any) -> bool:
     return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0.1 <= seconds <= 86400
 
 
-#: Of each control what a value must be, in words and as a test.
+#: What a value of each control must be, in words and as a test.
 _RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "hyper_threading": ("true or false", _is_flag),
     "turbo": ("true or false", _is_flag),
@@ -229,7 +229,7 @@ class Controls:
 
 
 def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
-    """What an experiment that was killed left behind: undone now, or already by its watchdog (which left a report).
+    """Changes that a killed experiment left behind: undone now, or already by its watchdog (which left a report).
 
     Only to be called by who holds the node's lock: a journal in use is none that was left behind.
     """

@@ -67,7 +67,7 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "libraries.txt": (("ldconfig", "-p"),),
     "ulimit.txt": (("sh", "-c", "ulimit -a"),),
 }
-#: Of long lists the lines that concern computing and communicating are kept.
+#: Lines kept of long lists: those that concern computing and communicating are kept.
 _KEPT_LINES = {
     "libraries.txt": re.compile(
         r"blas|lapack|blis|mkl|libmpi|libfabric|libucp|libpsm|libibverbs|libpmix|libgomp|libc\.so", re.IGNORECASE
@@ -118,7 +118,7 @@ def cpu_model() -> str:
 
 
 def cpu_flags() -> frozenset[str]:
-    """Instruction-set flags of the first processor; empty where the kernel lists none."""
+    """Instruction-set flags of the first processor; empty if the kernel lists none."""
     return frozenset((cpuinfo_field("flags") or "").split())
 
 

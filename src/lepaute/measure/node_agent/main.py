@@ -189,7 +189,7 @@ def _journal_folder(files: SystemFiles) -> Path:
     """Where the values from before a change are kept: the same for all experiments of a user, and of no other user.
 
     What lies there is written back to the system's files, so nobody else may have put it there.
-    Raises PermissionError where somebody else has made the folder.
+    Raises PermissionError if somebody else has made the folder.
     """
     folder = files.path("run/lepaute")
     with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ _COMPRESSION_PASSES = 3
 _MEMORY_BYTES = 24 * 1024 * 1024
 _MEMORY_PASSES = 4
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
-#: After so many scans the numbers of kernel threads are looked at again: one may have ended, its number be reused.
+#: After this many scans the numbers of kernel threads are looked at again: one may have ended, its number be reused.
 _FORGET_EVERY = 60
 _NAMED = 3
 #: Below this share of one CPU a process is not worth a name.
@@ -178,7 +178,7 @@ class Monitor:
     wall    : the clock of time_s; no other time is taken from it, so a step of it changes nothing else
 
     A row has time_s (wall clock), monotonic_s, monitor_cpu_s (CPU time of the monitor up to the row before), and the
-    columns of the sensors that were found at start(); a value is None where a sensor failed for once. `absent` lists
+    columns of the sensors that were found at start(); a value is None if a sensor failed for once. `absent` lists
     those that the node does not have, with the reason. A sample that would come a period late or more is left out
     and counted as missed.
     """

@@ -232,7 +232,7 @@ SECRET_NAME = re.compile(
     r"|(?<=[A-Z0-9_])(?<!OLD)PWD|_PW(?![A-Z])|LEPAUTE_NOTIFY",
     re.IGNORECASE,
 )
-#: Of our own: URLs in them have passwords.
+#: Prefix of our own: URLs in them have passwords.
 _OWN_NAME = "LEPAUTE_"
 #: Names that smell and are not: their values are words such as "ubuntu", to be left alone in other texts.
 _INNOCENT_NAME = re.compile(

@@ -242,7 +242,7 @@ class Found:
         self.absent.append(Absent("frequency", f"cpufreq: {message}; and the processor shows no count of its cycles"))
 
     def _temperatures(self) -> None:
-        """Those of hwmon; where there are none, those of the thermal zones."""
+        """Temperatures of hwmon; if there are none, those of the thermal zones."""
         files = self._files
         failures = []
         before = len(self.sensors)
@@ -340,7 +340,7 @@ def _reading_time_s(opened: Opened) -> float:
 
 
 def _meminfo(text: bytes, name: bytes) -> int:
-    """Bytes of a field of /proc/meminfo; ValueError where it is not there."""
+    """Bytes of a field of /proc/meminfo; ValueError if it is not there."""
     return int(text[text.index(name) + len(name) :].split(None, 1)[0]) * 1024
 
 

@@ -69,7 +69,7 @@ class SystemFiles:
         return sorted([str(path.relative_to(self.root)) for path in self.root.glob(pattern)], key=natural_order)
 
     def cpus(self, which: str = "online") -> list[int]:
-        """Logical CPUs that are `online`, `present` or `offline`; empty where the kernel does not tell."""
+        """Logical CPUs that are `online`, `present` or `offline`; empty if the kernel does not tell."""
         return parse_cpus(self.read_or(f"{_CPU_FOLDERS}/{which}"))
 
     def siblings(self, cpu: int) -> list[int]:
@@ -122,7 +122,7 @@ def why(error: OSError) -> str:
 
 
 class Ran(NamedTuple):
-    """What came of a command; `returncode` is None where it did not start or did not end in time (`problem`)."""
+    """Outcome of a command; `returncode` is None if it did not start or did not end in time (`problem`)."""
 
     returncode: int | None
     stdout: bytes
@@ -130,7 +130,7 @@ class Ran(NamedTuple):
     problem: str = ""
 
 
-#: Runs a command line for at most so many seconds; never raises.
+#: Runs a command line for at most this many seconds; never raises.
 Run = Callable[[list[str], float], Ran]
 
 
@@ -166,7 +166,7 @@ def run_command(argv: list[str], limit_s: float) -> Ran:
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, with messages that can be compared between nodes, and the tools of administrators.
+    """Environment of this process, with messages that can be compared between nodes, and the tools of administrators.
 
     The path of an ordinary user of some systems has no folder with lspci, dmidecode or ldconfig.
     """

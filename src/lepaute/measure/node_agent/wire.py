@@ -25,7 +25,7 @@ CUT_S = 60.0
 
 
 class WireError(Exception):
-    """What came over the connection is not a message."""
+    """Error if what came over the connection is not a message."""
 
 
 class Sender:
@@ -36,7 +36,7 @@ class Sender:
         self._lock = threading.Lock()
 
     def send(self, message: dict[str, Any], payload: bytes = b"") -> None:
-        """One message; raises OSError or ValueError where the other side is gone."""
+        """One message; raises OSError or ValueError if the other side is gone."""
         head = {**message, "size": len(payload)} if payload else message
         data = json.dumps(head, separators=(",", ":")).encode() + b"\n" + payload
         with self._lock:

@@ -64,7 +64,7 @@ _COMPLAINT_BYTES = 2000
 
 
 def agent_program(nonce: str, root: str = "/") -> bytes:
-    """What goes to the agent's standard input first.
+    """Program that goes to the agent's standard input first.
 
     nonce: comes back in its first message, so that a greeting of the node's shell is not taken for one
     root : under which it looks for the system's control files
@@ -90,7 +90,7 @@ class NodeRefused(EnvironmentProblem):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What an agent says first of its node.
+    """First message of an agent about its node.
 
     boot     : equal for all names of one machine; machine: its architecture
     temporary: the folder for temporary files; cpus: those that the agent may use
@@ -260,7 +260,7 @@ class Channel:
             # Else what ssh or srun says of it is on standard error.
         except Exception as problem:  # noqa: BLE001 - whoever waits for this node must learn of it
             why = _not_processed(problem)
-        self._lose(why or self._complaint() or "the connection ended")
+        self._lose(why or self._last_stderr_line() or "the connection ended")
         self._end()
         stream.close()
         self._complaints.close()
@@ -275,7 +275,7 @@ class Channel:
             passed += len(line)
             if line.startswith(b"{") and self._nonce.encode() in line:
                 with contextlib.suppress(ValueError):
-                    self.hello = _checked_hello(json.loads(line))
+                    self.hello = _parse_hello(json.loads(line))
                     self._silence.heard()
                     self._started.set_result(None)
                     return
@@ -365,7 +365,7 @@ class Channel:
             for call in callbacks:
                 call(why)
 
-    def _complaint(self) -> str:
+    def _last_stderr_line(self) -> str:
         """The last line that ssh, srun or the interpreter wrote on standard error."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)  # its last words come before its end
@@ -376,8 +376,8 @@ class Channel:
         return lines[-1] if lines else ""
 
 
-def _checked_hello(message: object) -> Hello:
-    """An agent's first message. Raises WireError where something that the controller needs is missing."""
+def _parse_hello(message: object) -> Hello:
+    """An agent's first message. Raises WireError if something that the controller needs is missing."""
     try:
         hello = from_json(Hello, message, "greeting")
     except InputError as problem:

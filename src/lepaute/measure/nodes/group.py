@@ -62,7 +62,7 @@ class Nodes:
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """Those of the nodes that still answer."""
+        """Channels of the nodes that still answer."""
         return tuple(channel for channel in self._all if channel.lost is None)
 
     @property
@@ -267,7 +267,7 @@ class Nodes:
         timeout_s: float,
         refused: Callable[[str, NodeRefused], None] | None,
     ) -> dict[str, Any]:
-        """What nodes answered, by name; those that are lost, and those that refuse (as for `call`), are left out."""
+        """Answers of nodes, by name; those that are lost, and those that refuse (as for `call`), are left out."""
         results = {}
         for channel, answer in answers:
             try:
@@ -295,7 +295,7 @@ class Nodes:
         return present
 
     def none_left(self) -> str:
-        """That no node is left, and why."""
+        """Says that no node is left, and why."""
         lost = [f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost]
         more = f" (and {len(lost) - 3} more)" if len(lost) > 3 else ""
         return f"no node is left; {'; '.join(lost[:3]) or 'there were no nodes'}{more}"
@@ -339,7 +339,7 @@ def result_of(
     )
 
 
-def each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -> None:
+def for_each_machine(nodes: Nodes, work: Callable[[Nodes, threading.Event], None]) -> None:
     """Does `work` on each node; a node that is lost meanwhile drops out, any other problem ends the work everywhere.
 
     work: gets the node, and an event that is set when it shall begin nothing more

@@ -14,7 +14,7 @@ from lepaute.measure.nodes.channel import Channel
 MAX_OUTPUT_BYTES = 1 << 20
 _LAST_LINES = 4
 _MAX_FAILURE = 300
-#: Of the loader: the library that a program needs and the node lacks.
+#: Messages of the loader: the library that a program needs and the node lacks.
 _LIBRARY = re.compile(r"error while loading shared libraries: (\S+?):")
 _VERSION = re.compile(r"version `([\w.]+)' not found")
 #: Beginnings of libraries' names, and the Debian packages that hold them.
@@ -47,7 +47,7 @@ class CommandFailed(LepauteError):
 class Result:
     """One command on one node, ended.
 
-    returncode : None where it could not be started (then `error` says why); negative: ended by that signal
+    returncode : None if it could not be started (then `error` says why); negative: ended by that signal
     start      : ISO 8601, UTC, by the node's clock
     environment: the variables that were added
     left_behind: processes it had started that still ran when it ended; they were killed
@@ -71,7 +71,7 @@ class Result:
         return self.returncode == 0 and not self.timed_out
 
     def complaint(self) -> str:
-        """What went wrong, in one line: the status, and the last lines the program printed."""
+        """Complaint in one line: the status, and the last lines the program printed."""
         if self.error is not None:
             return self.error
         if self.timed_out:
@@ -108,13 +108,13 @@ class Results(Mapping[str, Result]):
 
     @property
     def only(self) -> Result:
-        """The result of the only node. Raises ValueError where there are more, or none."""
+        """The result of the only node. Raises ValueError if there are more, or none."""
         (result,) = self._results.values()
         return result
 
     @property
     def stdout(self) -> str:
-        """What the only node printed."""
+        """Standard output of the only node."""
         return self.only.stdout
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class Output:
 
 
 def check_architecture(channel: Channel) -> None:
-    """Raises EnvironmentProblem where a node is of another architecture than this machine."""
+    """Raises EnvironmentProblem if a node is of another architecture than this machine."""
     architecture = platform.machine()
     if channel.hello.machine != architecture:
         raise EnvironmentProblem(
@@ -158,14 +158,14 @@ def check_architecture(channel: Channel) -> None:
 
 
 def check_programs_fit(channels: Sequence[Channel]) -> None:
-    """Raises EnvironmentProblem where programs of this machine cannot run on all of them, put at the same place."""
+    """Raises EnvironmentProblem if programs of this machine cannot run on all of them, put at the same place."""
     for channel in channels:
         check_architecture(channel)
         check_same_place(channels[0], channel)
 
 
 def check_same_place(first: Channel, other: Channel) -> None:
-    """Raises EnvironmentProblem where two machines do not have the folder of the programs at the same place."""
+    """Raises EnvironmentProblem if two machines do not have the folder of the programs at the same place."""
     if first.hello.boot != other.hello.boot and first.folder != other.folder:
         raise EnvironmentProblem(
             f"the folders of temporary files differ ({first.folder} on {first.name}, {other.folder} on {other.name}); "

@@ -119,7 +119,7 @@ class SlurmScheduler(types.Scheduler):
         return types.existing_job(request, "slurm", "Slurm", self.supports, _JOB_ID, "SLURM_JOB_ID")
 
     def switches(self) -> types.Switches:
-        """Those of topology.conf; none where the administrators wrote none."""
+        """Switches of topology.conf; none if the administrators wrote none."""
         try:
             return switches_of_topology(types.answer_of(["scontrol", "show", "topology"], "the switches of Slurm"))
         except EnvironmentProblem:

@@ -35,16 +35,16 @@ class Switches:
             seen.add(name)
 
     def of(self, node: str) -> int | None:
-        """The number of its switch, None where that is not known."""
+        """The number of its switch, None if that is not known."""
         return next((number for number, names in enumerate(self.nodes) if node in names), None)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raises InputError where nodes are on none of them, of which links could not be told apart."""
+        """Raises InputError if nodes are on none of them, of which links could not be told apart."""
         if missing := [name for name in names if self.of(name) is None]:
             raise InputError(f"--switches names no switch of {', '.join(missing)[:80]}; give that of every node")
 
     def distance(self, first: str, second: str) -> str | None:
-        """SAME_SWITCH or ACROSS, None where the switch of either is not known."""
+        """SAME_SWITCH or ACROSS, None if the switch of either is not known."""
         one, other = self.of(first), self.of(second)
         if one is None or other is None:
             return None
@@ -59,7 +59,7 @@ class Switches:
 
 
 def switches_of(text: str) -> Switches:
-    """Of `a,b;c,d`: the nodes of each switch, as node sets. Raises InputError for anything else."""
+    """Switches in `a,b;c,d`: the nodes of each switch, as node sets. Raises InputError for anything else."""
     parts = [part.strip() for part in text.split(";")]
     if not all(parts):
         raise InputError(f"--switches is {text[:60]!r}; give the nodes of each switch, such as node[1-16];node[17-32]")
@@ -114,16 +114,16 @@ class Request:
 
     def flags_besides(self, fields: Collection[str]) -> list[str]:
         """The fields that are set and not among these, as the command line spells them."""
-        return [flag_of(Request, name) for name in self._set_fields() if name not in fields]
+        return [flag_of(Request, name) for name in self._non_default_fields() if name not in fields]
 
     def words(self) -> list[str]:
         """The same request on the command line."""
-        values = {name: getattr(self, name) for name in self._set_fields()}
+        values = {name: getattr(self, name) for name in self._non_default_fields()}
         if "walltime_s" in values:
             values["walltime_s"] = math.ceil(values["walltime_s"])
         return [f"{flag_of(Request, name)}={value}" for name, value in values.items()]
 
-    def _set_fields(self) -> list[str]:
+    def _non_default_fields(self) -> list[str]:
         return [name for name in options_of(Request) if getattr(self, name) is not None]
 
     def refuse_all_but(self, supported: Collection[str], by: str) -> None:
@@ -134,7 +134,7 @@ class Request:
             raise InputError(f"{by} does not support {unsupported}; {what}")
 
     def check_ssh_config(self) -> None:
-        """Raises InputError where the configuration file of ssh is not there."""
+        """Raises InputError if the configuration file of ssh is not there."""
         if self.ssh_config is not None and not self.ssh_config.is_file():
             raise InputError(f"{self.ssh_config}: no such file; give --ssh-config a configuration file for ssh")
 
@@ -154,7 +154,7 @@ class Request:
         return len(names) or self.count or 1
 
     def choose(self, job_nodes: tuple[str, ...], job: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Of the nodes of an existing job those asked for: `names`, or the first `count`, or all."""
+        """Nodes of an existing job that were asked for: `names`, or the first `count`, or all."""
         if names:
             self.size(names)
             absent = [name for name in names if name not in job_nodes]
@@ -205,7 +205,7 @@ class Allocation:
     """Nodes that are ours until released.
 
     facts: job number, partition, what was asked for: goes into the archive's metadata
-    end  : ends the job that was submitted for them; None where there is nothing to give back
+    end  : ends the job that was submitted for them; None if there is nothing to give back
     """
 
     nodes: tuple[NodeAddress, ...]
@@ -289,7 +289,7 @@ class Scheduler(Protocol):
     def drain(self, node: str, reason: str) -> None:  # noqa: ARG002
         """Takes a node out of service once its jobs have ended.
 
-        Raises EnvironmentProblem where the scheduler refuses, or somebody has drained the node meanwhile.
+        Raises EnvironmentProblem if the scheduler refuses, or somebody has drained the node meanwhile.
         """
         raise InputError("nodes of this scheduler cannot be drained from here; those of slurm can")
 
@@ -311,7 +311,7 @@ class WaitingJob:
 class BatchSystem(Protocol):
     """What tests of idle nodes need. Each method raises EnvironmentProblem without an answer, or where it is refused.
 
-    Made with (partition, account, qos), each None where not given; raises InputError for one that it does not have.
+    Made with (partition, account, qos), each None if not given; raises InputError for one that it does not have.
     """
 
     scheduler: ClassVar[str]
@@ -319,7 +319,7 @@ class BatchSystem(Protocol):
     def __init__(self, partition: str | None = None, account: str | None = None, qos: str | None = None) -> None: ...
 
     def idle(self) -> dict[str, bool]:
-        """Nodes that tests may use, and whether each is idle. Raises InputError where there is none."""
+        """Nodes that tests may use, and whether each is idle. Raises InputError if there is none."""
         ...
 
     def waiting(self) -> list[WaitingJob]:
@@ -327,7 +327,7 @@ class BatchSystem(Protocol):
         ...
 
     def states(self, jobs: Collection[str]) -> dict[str, JobState]:
-        """Of these jobs of ours, those that have not ended."""
+        """States of those of our jobs that have not ended."""
         ...
 
     def submit(self, node: str, words: Sequence[str], log: Path, walltime_s: int) -> str:
@@ -343,7 +343,7 @@ def clock_time(duration_s: int) -> str:
 
 
 def answer_of(argv: Sequence[str], what: str, timeout_s: float = ANSWER_S) -> str:
-    """What a command of a batch system prints; raises EnvironmentProblem where it fails."""
+    """Output of a command of a batch system; raises EnvironmentProblem if it fails."""
     return run_command(list(argv), what=what, timeout_s=timeout_s).stdout
 
 
@@ -355,7 +355,7 @@ def word_options(values: Mapping[str, tuple[str, str | None]]) -> list[str]:
 def existing_job(
     request: Request, scheduler: str, called: str, supports: Collection[str], form: str, variable: str | None = None
 ) -> str | None:
-    """The job of `job`, or the one that we are in (`variable`); None where a new one is to be submitted.
+    """The job of `job`, or the one that we are in (`variable`); None if a new one is to be submitted.
 
     called: the scheduler's own name, for messages; form: a pattern of its job ids
     Raises InputError for an id that is none, and for fields that the scheduler does not support.

@@ -10,5 +10,5 @@ def shipped_experiments() -> dict[str, Path]:
 
 
 def name_of_shipped(script: Path) -> str | None:
-    """What `lepaute run` calls a script that comes with Lepaute; None for any other."""
+    """Name by which `lepaute run` calls a script that comes with Lepaute; None for any other."""
     return next((name for name, path in shipped_experiments().items() if path == script), None)

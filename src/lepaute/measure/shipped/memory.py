@@ -18,7 +18,7 @@ from lepaute.measure.toolchain import C_FLAGS, probe_source
 SOURCES = ("probe_memory.c", "memory_read.c", "probe_common.c")
 HEADERS = ("memory_read.h", "probe_common.h")
 LIMIT_S = 600.0
-#: Of the probe's rows; the design's are there already.
+#: Columns of the probe's rows; the design's are there already.
 SEEN = {"passes": int, "read_bytes": int, "page": int, "cpu": int, "start_s": float, "duration_s": float}
 
 

@@ -24,7 +24,7 @@ from lepaute.measure.archive.metadata import MachineFacts
 from lepaute.measure.calibration.machines import equip, layouts_of
 from lepaute.measure.design import Design
 from lepaute.measure.layout import Layout
-from lepaute.measure.nodes.group import Nodes, each_machine
+from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.nodes.results import CommandFailed
 from lepaute.measure.probes import build_probes
 from lepaute.measure.raw_files import rows_of
@@ -123,7 +123,7 @@ class NodeTest(lp.Job):
             with lock:
                 calls[name] = made
 
-        each_machine(self.nodes, work)
+        for_each_machine(self.nodes, work)
         if not calls:
             raise EnvironmentProblem(self.nodes.none_left())
         return calls
@@ -192,7 +192,7 @@ class NodeTest(lp.Job):
             )
 
     def _messages(self) -> None:
-        design = node_test.pingpongs(self.seed, quick=self._chosen.quick)
+        design = node_test.pingpong_design(self.seed, quick=self._chosen.quick)
         self.record_of_run.keep("designs/p2p.csv", design.to_csv().encode())
         found: list[tuple[str, str, str, list[dict[str, float | str]]]] = []
 
@@ -288,7 +288,7 @@ class NodeTest(lp.Job):
                 self._absent(node.names[0], what, str(problem))
 
         self.record_of_run.log(what)
-        each_machine(self.nodes, guarded)
+        for_each_machine(self.nodes, guarded)
 
     def _absent(self, node: str, what: str, reason: str) -> None:
         self.record("absent", node=node, what=what, reason=" ".join(reason.split())[:500])

@@ -78,7 +78,7 @@ class RecordedRun:
     started: str  # UTC, ISO 8601
     run: RealRun
     causes: tuple[str, ...]  # of disturbance; empty for a run that counts
-    sentinel_before_s: float | None = None  # seconds of a call of the sentinel around the run; None where none was run
+    sentinel_before_s: float | None = None  # seconds of a call of the sentinel around the run; None if none was run
     sentinel_after_s: float | None = None
 
     @property
@@ -93,7 +93,7 @@ def predict_cases(
     progress: Callable[[str, float], None],
     again: Callable[[Any], Prediction] | None = None,
 ) -> list[Case]:
-    """Predictions of all cases, after `check` of each, which raises InputError where it cannot be run for real.
+    """Predictions of all cases, after `check` of each, which raises InputError if it cannot be run for real.
 
     again: the first runs of `predict` once more, on the same machines and days (see `sd_on_one_day`)
     progress(what, fraction done) is called before each prediction.
@@ -182,7 +182,7 @@ class _Sentinels:
     def after(self, before_s: float | None) -> float | EnvironmentProblem | None:
         """The sentinel after a run, or why it failed.
 
-        Raises EnvironmentProblem where too many have failed in a row, NodeLost where a node is lost.
+        Raises EnvironmentProblem if too many have failed in a row, NodeLost where a node is lost.
         """
         try:
             value = confirmed(self._watch, before_s)
@@ -200,7 +200,7 @@ class _Sentinels:
         return value
 
     def until_one_works(self) -> float | None:
-        """The sentinel before a run; raises EnvironmentProblem where too many have failed."""
+        """The sentinel before a run; raises EnvironmentProblem if too many have failed."""
         while isinstance(value := self.after(None), EnvironmentProblem):
             pass
         return value

@@ -55,14 +55,14 @@ class Command(Here):
         return tuple(_PLACEHOLDER.sub(filled, word) for word in self.words)
 
     def check(self, application: Application) -> None:
-        """Raises InputError where there is no such program, or this machine has too few cores."""
+        """Raises InputError if there is no such program, or this machine has too few cores."""
         program = self.of(application)[0]
         if shutil.which(program) is None:
             raise InputError(f"{program:.200}: no such program; the command to run comes after two dashes")
         check_cores(application, application.label, "Take fewer ranks.")
 
     def run(self, application: Application, timeout_s: float) -> RealRun:
-        """Raises EnvironmentProblem where it fails, prints no time, or takes longer than timeout_s."""
+        """Raises EnvironmentProblem if it fails, prints no time, or takes longer than timeout_s."""
         before = sample()
         record = run_command(
             self.of(application),

@@ -27,7 +27,7 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
     """Every run that was made, in order; columns as in `campaign.run_record`, and two of the machine's drift.
 
     sentinel: of the platform. drift_percent: by which the sentinels around the run took longer than that;
-    time_without_drift_s: what the run would have taken on the machine as it was calibrated. Both NaN where unknown.
+    time_without_drift_s: what the run would have taken on the machine as it was calibrated. Both NaN if unknown.
     """
     rows = []
     for recorded in runs:
@@ -44,7 +44,7 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
 
 
 def _predicted(cases: list[Case]) -> "pandas.DataFrame":
-    """A row a case; low_s and high_s are NaN where the prediction has one run only, hence no interval."""
+    """A row a case; low_s and high_s are NaN if the prediction has one run only, hence no interval."""
     names = naming.columns_of_cases([case.application for case in cases])
     return pandas.DataFrame(
         [
@@ -107,7 +107,7 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
 def _inside_each(
     table: "pandas.DataFrame", runs: "pandas.DataFrame", column: str, counts: "pandas.Series[Any]"
 ) -> "pandas.Series[Any]":
-    """Of each case, how many of the runs that count lie in the interval of one run; NaN where one is not known."""
+    """For each case, how many of the runs that count lie in the interval of one run; NaN if one is not known."""
     bounds = table.set_index("case")
     low, high = runs["case"].map(bounds["low_s"]), runs["case"].map(bounds["high_s"])
     inside = ((runs[column] >= low) & (runs[column] <= high) & counts).groupby(runs["case"]).sum()
@@ -116,13 +116,13 @@ def _inside_each(
 
 
 def _bounds_of_means(cases: list[Case], counts: "pandas.Series[int]") -> "np.ndarray[Any, np.dtype[np.float64]]":
-    """Of each case, the interval of the mean of so many runs; NaN without one. Shape (cases, 2), in seconds."""
+    """For each case, the interval of the mean of this many runs; NaN without one. Shape (cases, 2), in seconds."""
     bounds = [case.interval_of_mean(count) for case, count in zip(cases, counts, strict=True)]
     return np.array(bounds, dtype=np.float64).reshape(-1, 2)
 
 
 def _inside_mean(mean: "pandas.Series[Any]", bounds: "np.ndarray[Any, np.dtype[np.float64]]") -> "pandas.Series[Any]":
-    """Whether a mean of the runs lies in the interval of such means; None where one is not known."""
+    """Whether a mean of the runs lies in the interval of such means; None if one is not known."""
     inside = (mean >= bounds[:, 0]) & (mean <= bounds[:, 1])
     return inside.astype(object).where(~np.isnan(bounds[:, 0]) & mean.notna(), None)
 
@@ -140,15 +140,14 @@ def _without_drift(table: "pandas.DataFrame", runs: "pandas.DataFrame", counts: 
 
 
 def decision_of(row: Mapping[Any, Any]) -> Decision:
-    """That the runs of a case are as predicted; row: of compare. Inside a wide interval nearly any run is, which
-    shows nothing."""
+    """Whether the runs of a case are as predicted; row: of compare. A wide interval holds any run: no evidence."""
     inside, is_wide = row["inside_interval"], row["high_s"] > WIDE * row["low_s"] > 0.0
     lacks = [] if inside is not None else [Weakness("too few", "a single simulated run has no interval (--runs 10)")]
     return Decision.of(inside is True and not is_wide, inside is False, [*lacks, *_spoilt(row)])
 
 
 def within(table: "pandas.DataFrame", tolerance: float) -> Decision:
-    """That no error exceeds a share of the measured time."""
+    """Whether no error exceeds a share of the measured time."""
     return Decision.of_several(
         (
             Decision.of(within, not within, _spoilt(row))
@@ -251,7 +250,7 @@ class OneSided:
 
 
 def one_sided(errors_percent: Sequence[float]) -> OneSided | None:
-    """Whether these errors (predicted - measured) have one sign; None where they do not, or are too few to say so."""
+    """Whether these errors (predicted - measured) have one sign; None if they do not, or are too few to say so."""
     sizes = [abs(error) for error in errors_percent]
     if len(sizes) < MIN_OF_ONE_SIGN or not (max(errors_percent) < 0.0 or min(errors_percent) > 0.0):
         return None
@@ -260,7 +259,7 @@ def one_sided(errors_percent: Sequence[float]) -> OneSided | None:
 
 
 def sentence_without_drift(table: "pandas.DataFrame") -> str:
-    """The same with the machine's drift taken out; empty where that is not known."""
+    """The same with the machine's drift taken out; empty if that is not known."""
     known = table[table["error_without_drift_percent"].notna()]
     if known.empty:
         return ""

@@ -28,7 +28,7 @@ SHORT_S, FILLED = 0.3, 0.8  # a run that says little; of a node's memory
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What makes a run `low` to `high` times as long as predicted.
+    """Cause that makes a run `low` to `high` times as long as predicted.
 
     seen: the results or the prediction speak for it;  of_messages: it slows messages, not computing
     """
@@ -46,7 +46,7 @@ class Verdict:
     """decision: that all is as predicted;  text: the answer;  lines: of the case in the middle of those that are off,
     `case`;  causes: the likeliest first
 
-    error_percent: of that case, as of comparison.compare; None where none is off
+    error_percent: of that case, as of comparison.compare; None if none is off
     """
 
     decision: Decision
@@ -75,7 +75,7 @@ def verdict(
     platform: "Platform",
     per_node: int | None = None,
 ) -> Verdict:
-    """Of all results of a file; rows: of comparison.compare, in the order of the cases; per_node: ranks, where given.
+    """Verdict on a file; rows: of comparison.compare, in the order of the cases; per_node: ranks, where given.
 
     With several cases the limit is such that chance puts any of them outside in 5 % of files.
     """
@@ -131,7 +131,7 @@ def verdict(
 def causes_of(
     case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None, assumed: bool = False
 ) -> list[Cause]:
-    """Those that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
+    """Causes that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
 
     assumed: the file does not say all parameters
     """

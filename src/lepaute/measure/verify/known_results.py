@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas
 
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.measure.verify.campaign import Case
 from lepaute.measure.verify.comparison import compare, comparison_record
 from lepaute.measure.verify.gap import Verdict, verdict
@@ -51,7 +51,7 @@ class KnownResults:
 
     @property
     def decision(self) -> Decision:
-        """That all is as predicted."""
+        """Whether all is as predicted."""
         return self.verdict.decision
 
     def warnings(self) -> list[str]:
@@ -116,10 +116,10 @@ class KnownResults:
         from lepaute.measure.verify.plot import plot
 
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_atomic(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
         if not self.cases:
             return
-        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
+        write_atomic(folder / RESULTS_FILE, self.table.to_csv(index=False))
         title = f"HPL: predicted, and as in {self.source}"
         plot(self.table, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases), known=True)
 

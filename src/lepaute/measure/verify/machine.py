@@ -30,7 +30,7 @@ REMEDY = "calibrate this machine, or give --other-machine to compare all the sam
 
 @dataclass(frozen=True, slots=True)
 class SeenNode:
-    """What a node is; blas_core: OpenBLAS' name for the kernels that run there, None where that was not looked at."""
+    """Facts of a node; blas_core: OpenBLAS' name for the kernels that run there, None if that was not looked at."""
 
     name: str
     cpu_model: str
@@ -41,7 +41,7 @@ class SeenNode:
 def check_same_machine(platform: "Platform", seen: Sequence[SeenNode], *, other_machine: bool) -> list[str]:
     """What the platform does not say of its nodes, or with `other_machine` what differs from these; one line each.
 
-    Raises InputError where something differs, unless `other_machine`; of nodes that differ alike, the first is named.
+    Raises InputError if something differs, unless `other_machine`; of nodes that differ alike, the first is named.
     """
     nodes, blas = platform.nodes, platform.blas
     described: tuple[tuple[str, str | int | None, list[str | int | None]], ...] = (
@@ -119,7 +119,7 @@ class MachineDrift:
 
 
 def machine_drift(readings_s: Sequence[float], sentinel: "Sentinel") -> MachineDrift | None:
-    """Of the sentinels of a campaign, in the order of time; None without any.
+    """Drift of the sentinels of a campaign, in the order of time; None without any.
 
     The standard error is that of both means, by the differences of successive sentinels (von Neumann's): what the
     machine wandered during the campaign is no error of its mean.
@@ -148,7 +148,7 @@ def readings_of(runs: "pandas.DataFrame") -> list[float]:
 
 
 def compute_share(prediction: "Prediction") -> float:
-    """Of the predicted time, what goes with the speed of the cores: all but the moving of messages; 1 where unknown."""
+    """Share of the predicted time that goes with the cores' speed: all but moving messages; 1 if unknown."""
     return 1.0 if prediction.first is None else min(1.0, max(0.0, 1.0 - prediction.first.moving))
 
 
@@ -160,7 +160,7 @@ def time_without_drift(time_s: float, share: float, ratio: float) -> float:
 def lag_of_campaign(
     platform: "Platform", applications: "Sequence[Application]", repeats: int, now: datetime | None = None
 ) -> float:
-    """Seconds from the end of the calibration to about the middle of the campaign; 0 where it has no date."""
+    """Seconds from the end of the calibration to about the middle of the campaign; 0 if it has no date."""
     from lepaute.simulate import Hpl, predict
 
     sentinel = platform.sentinel

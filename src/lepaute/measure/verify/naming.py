@@ -28,7 +28,7 @@ def columns_of_run(application: "Application") -> dict[str, Any]:
 
 
 def columns_of_cases(applications: "Sequence[Application]") -> list[dict[str, Any]]:
-    """Of each: n, nb, p, q, variant (HPL's code) and flop_count; or label, ranks and varied, the parameters that differ
+    """Cases: n, nb, p, q, variant (HPL's code) and flop_count; or label, ranks and varied, the parameters that differ
     between the cases, as "grid 2x1x1"."""
     parameters = [application.parameters() for application in applications]
     varied = [name for name in parameters[0] if any(values[name] != parameters[0][name] for values in parameters)]
@@ -51,7 +51,7 @@ def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:
 
 
 def names_of_cases(table: "pandas.DataFrame") -> list[dict[str, str]]:
-    """Of each case what a table shows of it, by the head of its column."""
+    """What a table shows of each case, by the head of its column."""
     if "n" not in table:
         return [{"case": text} for text in table["varied"]]
     varied = varied_columns(table)
@@ -66,7 +66,7 @@ def names_of_cases(table: "pandas.DataFrame") -> list[dict[str, str]]:
 
 
 def panels_of(table: "pandas.DataFrame") -> list[str]:
-    """Of each case the title of the cases that it is drawn among: those of its grid, or of as many ranks."""
+    """For each case, the title of the cases that it is drawn among: those of its grid, or of as many ranks."""
     if "n" in table:
         return [f"grid {p} × {q}" for p, q in zip(table["p"], table["q"], strict=True)]
     return [ranks_text(ranks) for ranks in table["ranks"]]

@@ -40,12 +40,12 @@ from lepaute.simulate.apps.hpl.parameters import check_sayable
 
 _TRIAL_S = 300.0
 _LOOK_S = 60.0
-#: Of a launcher that fails by itself, before any rank has begun.
+#: Starts of a launcher that fails by itself, before any rank has begun.
 _MAX_STARTS = 4
 
 
 class NoRecord:
-    """Of what is done on the nodes, nothing is kept but the results of the runs."""
+    """No record of what is done on the nodes: only the results of the runs are kept."""
 
     def command(self, result: Result) -> None:
         """Nothing."""
@@ -113,7 +113,7 @@ class NodeSite:
         self._try()
 
     def check(self, hpl: Hpl) -> None:
-        """Raises InputError where the nodes have too few cores or too little free memory."""
+        """Raises InputError if the nodes have too few cores or too little free memory."""
         check_sayable(hpl, "threads_per_rank")
         channels, threads = self._lent.channels, hpl.threads_per_rank
         if hpl.ranks > self._per_node * len(channels):
@@ -137,7 +137,7 @@ class NodeSite:
     def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         """Runs HPL once, rank by rank in the order of the nodes, `ranks_per_node` on each.
 
-        Raises NodeLost where a node is lost meanwhile, EnvironmentProblem where the program fails, prints no result, or
+        Raises NodeLost where a node is lost meanwhile, EnvironmentProblem if the program fails, prints no result, or
         takes longer than timeout_s; its ranks are ended then.
         """
         try:
@@ -188,7 +188,7 @@ class NodeSite:
         return -(-hpl.ranks // self._per_node)
 
     def _names(self, hpl: Hpl) -> tuple[str, ...]:
-        """Of the nodes that the ranks fill, the lost ones too: a group of nodes forgets those at any moment."""
+        """Names of the nodes that the ranks fill, the lost ones too: a group of nodes forgets those at any moment."""
         return tuple(channel.name for channel in self._lent.channels[: self._nodes_of(hpl)])
 
     def _cpus(self, hpl: Hpl) -> list[tuple[int, ...]]:
@@ -204,14 +204,14 @@ class NodeSite:
         return places
 
     def _report(self, folder: str) -> str:
-        """What HPL writes into a file instead of its output, empty where there is none."""
+        """Output that HPL writes into a file, empty if there is none."""
         if self._program.is_driver:
             return ""
         words = ("cat", *(f"{folder}/{name}" for name in REPORTS))  # which fails where one is missing, and goes on
         return self._lent.nodes[0].run(*words, check=False, timeout_s=_LOOK_S).only.stdout
 
     def _loads(self, hpl: Hpl, used: Nodes, names: Sequence[str], before: dict[str, Sample]) -> tuple[NodeLoad, ...]:
-        """What each node did. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
+        """Load of each node. Ranks that mpirun starts by ssh, or srun by its daemon, are no children of the agent, but
         each polls while it does not compute, so that a core for each of its threads counts as theirs."""
         after = samples(used, names)
         machine_of = {channel.name: channel.hello.boot for channel in self._lent.channels}
@@ -254,6 +254,6 @@ class NodeSite:
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """Of several nodes together: their cores and CPU seconds added up, the longest time."""
+    """Load of several nodes together: their cores and CPU seconds added up, the longest time."""
     walls_s, *counts = zip(*map(astuple, loads), strict=True)
     return Load(max(walls_s), *map(sum, counts))

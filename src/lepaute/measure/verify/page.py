@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lepaute.measure.verify.seal import Seal
     from lepaute.measure.verify.verification import Verification
 
-#: Of the table of cases, heads that are two of one name there.
+#: Heads in the table of cases that are two of one name there.
 _HEADS = {"in": "runs inside", "mean": "mean inside"}
 _MAX_WARNINGS = 40
 _CAPTION = (
@@ -109,7 +109,7 @@ def _heads(head: Sequence[str]) -> list[str]:
 
 
 def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
-    """Of the case that took longest."""
+    """Figures of the case that took longest."""
     row = max(rows, key=lambda one: one["measured_time_s"])
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
     of = row.get("label") or f"N = {row['n']} on {row['p']}x{row['q']}"

@@ -37,7 +37,7 @@ class Here:
     __slots__ = ()
 
     def watch(self, guard: Guard) -> float:
-        """Seconds of a call of the sentinel. Raises EnvironmentProblem where it fails."""
+        """Seconds of a call of the sentinel. Raises EnvironmentProblem if it fails."""
         with temporary_folder("lepaute-sentinel-") as folder:
             design, out = folder / "design.csv", folder / "raw.csv"
             design.write_text(guard.design)
@@ -67,7 +67,7 @@ REPORTS = ("HPL.out", "hpccoutf.txt")
 
 @dataclass(frozen=True, slots=True)
 class RankLoad:
-    """What one rank of a run got from its core over the solver."""
+    """Load of one rank of a run: its core's time over the solver."""
 
     rank: int
     cpu: int
@@ -79,7 +79,7 @@ class RankLoad:
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What a node of a run did meanwhile."""
+    """Load of a node during a run."""
 
     name: str
     load: Load
@@ -87,7 +87,7 @@ class NodeLoad:
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """What one run of the real program took."""
+    """Times of one run of the real program."""
 
     time_s: float  # as the program tells it: of HPL the solver
     ranks: tuple[RankLoad, ...]  # empty for a user's own program
@@ -112,7 +112,7 @@ class HplProgram(Here):
     def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
 
-        Raises EnvironmentProblem where the program fails, prints no result, or takes longer than timeout_s (all its
+        Raises EnvironmentProblem if the program fails, prints no result, or takes longer than timeout_s (all its
         processes are ended then).
         """
         places = _cpus_of_ranks(layout_here(), hpl)
@@ -151,8 +151,8 @@ class HplProgram(Here):
 def check_machine(hpl: Hpl) -> None:
     """Refuses a run that this machine cannot make.
 
-    Raises InputError where it has too few cores or too little free memory, or where an option is not one of the real
-    HPL's, EnvironmentProblem where it has no mpirun.
+    Raises InputError if it has too few cores or too little free memory, or where an option is not one of the real
+    HPL's, EnvironmentProblem if it has no mpirun.
     """
     check_sayable(hpl, "threads_per_rank")
     find_launcher()
@@ -161,14 +161,14 @@ def check_machine(hpl: Hpl) -> None:
 
 
 def check_cores(application: Application, what: str, remedy: str) -> None:
-    """Raises InputError where this machine has fewer cores than the application needs."""
+    """Raises InputError if this machine has fewer cores than the application needs."""
     cores = len(layout_here().cores)
     if (needed := application.ranks * application.threads_per_rank) > cores:
         raise InputError(f"{what} needs {needed} cores for the real run; this machine offers {cores}. {remedy}")
 
 
 def check_memory(hpl: Hpl, share: float, available: int, where: str) -> None:
-    """Raises InputError where that share of a run does not fit into the free memory; where: such as " on node1"."""
+    """Raises InputError if that share of a run does not fit into the free memory; where: such as " on node1"."""
     needed = MEMORY_FACTOR * hpl.memory_bytes * share
     if needed > available:
         largest = int((available / (MEMORY_FACTOR * 8 * share)) ** 0.5)
@@ -179,7 +179,7 @@ def check_memory(hpl: Hpl, share: float, available: int, where: str) -> None:
 
 
 def user_program(path: Path, *, here: bool = True) -> HplProgram:
-    """A user's own xhpl; raises InputError where it cannot be run, if `here` by the mpirun on PATH."""
+    """A user's own xhpl; raises InputError if it cannot be run, if `here` by the mpirun on PATH."""
     if not path.is_file() or not os.access(path, os.X_OK):
         raise InputError(f"--xhpl {path}: not an executable file. Give the path of a built xhpl.")
     if here:
@@ -187,10 +187,10 @@ def user_program(path: Path, *, here: bool = True) -> HplProgram:
     return HplProgram(path.resolve(), is_driver=False)
 
 
-def built_program(progress: Callable[[str], None] | None = None) -> HplProgram:
+def build_program(progress: Callable[[str], None] | None = None) -> HplProgram:
     """Lepaute's driver around the real HPL, built first where it is not (`progress` is told what is being built).
 
-    Raises EnvironmentProblem where it cannot be built.
+    Raises EnvironmentProblem if it cannot be built.
     """
     return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
 
@@ -284,10 +284,10 @@ def hpl_input_text(hpl: Hpl, to_stdout: bool = True) -> str:
 
 class _Runs(Protocol):
     def check(self, application: Any, /) -> None:
-        """Raises InputError where the run does not fit there."""
+        """Raises InputError if the run does not fit there."""
 
     def run(self, application: Any, timeout_s: float, /) -> RealRun:
-        """Makes one real run; raises EnvironmentProblem where it fails or takes longer."""
+        """Makes one real run; raises EnvironmentProblem if it fails or takes longer."""
         ...
 
 
@@ -295,7 +295,7 @@ class Program(_Runs, Protocol):
     """What a campaign runs on this machine: HPL, or a command of the user's; of the applications that it runs."""
 
     def sealed(self) -> dict[str, Any]:
-        """What is sealed of it, with the predictions."""
+        """Part that is sealed with the predictions."""
         ...
 
 
@@ -303,7 +303,7 @@ class Site(_Runs, Protocol):
     """What a campaign needs of the place of its real runs."""
 
     def watch(self, guard: Guard) -> float:
-        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem where it fails."""
+        """Runs a sentinel on all cores; the seconds of a call. Raises EnvironmentProblem if it fails."""
         ...
 
 

@@ -65,7 +65,7 @@ def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str
 
 
 def slow_state_line(cases: "list[Case]") -> str:
-    """Of the longest case, whose runs meet the slow state of the machine most often; empty where it has none."""
+    """On the longest case, whose runs meet the slow state of the machine most often; empty if it has none."""
     longest = max(cases, key=lambda case: case.prediction.time_s.mean)
     sentence = slow_state_sentence(longest.prediction)
     return (
@@ -121,7 +121,7 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
 
 
 def predicted_and_measured(row: Mapping[Any, Any]) -> list[tuple[str, str]]:
-    """Of a case the time of a run that was predicted and the mean of those measured, in seconds, each with the interval
+    """For a case, the predicted time of a run and the mean of those measured, in seconds, each with the interval
     in which it is expected; row: of `comparison.compare`."""
     predicted_s, measured_s = row["predicted_time_s"], row["measured_time_s"]
     figure, of_runs = value_and_interval(predicted_s, row["low_s"], row["high_s"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
-from lepaute.kit.files import hold_lock, remove_abandoned, write_whole
+from lepaute.kit.files import hold_lock, remove_abandoned, write_atomic
 from lepaute.kit.journal import Journal, entries
 from lepaute.kit.json_values import from_json
 from lepaute.measure.verify.campaign import Case, Plan, RecordedRun
@@ -35,7 +35,7 @@ class Seal:
     created: str  # UTC, ISO 8601
 
     def check(self) -> None:
-        """Raises InputError where the file is not the sealed one any more."""
+        """Raises InputError if the file is not the sealed one any more."""
         if not self.path.is_file() or hashlib.sha256(self.path.read_bytes()).hexdigest() != self.sha256:
             raise InputError(f"{self.path}: the sealed file was changed ( {self.sha256[:16]}); its runs are kept")
 
@@ -50,15 +50,15 @@ def seal_predictions(cases: Sequence[Case], plan: Plan, program: Program, folder
     sha256 = hashlib.sha256(data).hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
     # The checksum first: predictions without one are then damaged, and not just interrupted.
-    write_whole(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n")
-    write_whole(folder / PREDICTIONS_FILE, data)
+    write_atomic(folder / SEAL_FILE, f"{sha256}  {PREDICTIONS_FILE}\n")
+    write_atomic(folder / PREDICTIONS_FILE, data)
     return Seal(folder / PREDICTIONS_FILE, sha256, created)
 
 
 def sealed_before(cases: Sequence[Case], plan: Plan, program: Program, folder: Path) -> tuple[list[Case], Seal] | None:
     """The cases with their sealed predictions, and the seal, of an interrupted campaign; None before it was sealed.
 
-    Raises InputError where the sealed file was changed, or is of other predictions than `cases`, or another plan.
+    Raises InputError if the sealed file was changed, or is of other predictions than `cases`, or another plan.
     """
     path = folder / PREDICTIONS_FILE
     if not path.exists():
@@ -99,7 +99,7 @@ def _content(cases: Sequence[Case], plan: Plan, program: Program) -> dict[str, A
 
 
 def first_difference(before: Any, now: Any, name: str = "") -> str:
-    """Where two JSON values differ first, in words; empty where they are equal."""
+    """Where two JSON values differ first, in words; empty if they are equal."""
     if before == now:
         return ""
     if isinstance(before, dict) and isinstance(now, dict):
@@ -121,19 +121,19 @@ def _brief(value: Any) -> str:
 
 
 def sealed_lag_s(folder: Path) -> float | None:
-    """The lag that the sealed predictions of a folder were made for; None where there is none, or it is damaged."""
+    """The lag that the sealed predictions of a folder were made for; None if there is none, or it is damaged."""
     lag_s = _sealed(folder, "predictions", 0, "parameters", "lag_s")
     return float(lag_s) if isinstance(lag_s, int | float) else None
 
 
 def sealed_coretype(folder: Path) -> str | None:
-    """The OPENBLAS_CORETYPE of the real runs of a folder's campaign; None where it set none, or it is damaged."""
+    """The OPENBLAS_CORETYPE of the real runs of a folder's campaign; None if it set none, or it is damaged."""
     coretype = _sealed(folder, "program", "coretype")
     return coretype if isinstance(coretype, str) else None
 
 
 def _sealed(folder: Path, *keys: str | int) -> Any:
-    """A value of the sealed predictions; None where it is not there. `sealed_before` says what is wrong with a file."""
+    """A value of the sealed predictions; None if it is not there. `sealed_before` says what is wrong with a file."""
     try:
         value = json.loads((folder / PREDICTIONS_FILE).read_bytes())
         for key in keys:
@@ -144,7 +144,7 @@ def _sealed(folder: Path, *keys: str | int) -> Any:
 
 
 JOURNAL_FILE = "runs.jsonl"
-#: Of a line, and of what each rank adds to it: room is taken before a run, for no run may end without it.
+#: Bytes of a line, and of what each rank adds to it: room is taken before a run, for no run may end without it.
 LINE_BYTES, RANK_BYTES = 2048, 256
 
 
@@ -152,14 +152,14 @@ class RunJournal:
     """The runs of one campaign, one JSON line each, which names the predictions it belongs to."""
 
     def __init__(self, folder: Path, seal: Seal) -> None:
-        """Raises InputError where the file holds runs of other predictions."""
+        """Raises InputError if the file holds runs of other predictions."""
         self.path = folder / JOURNAL_FILE
         self._seal = seal
         self.finished = [self._recorded(entry) for entry in entries(self.path)]
         self._journal = Journal(self.path)
 
     def reserve(self, ranks: int) -> None:
-        """Takes room on the disk for the line of a run; raises EnvironmentProblem where there is none."""
+        """Takes room on the disk for the line of a run; raises EnvironmentProblem if there is none."""
         try:
             self._journal.reserve(LINE_BYTES + RANK_BYTES * ranks)
         except OSError as problem:
@@ -188,7 +188,7 @@ class RunJournal:
 def held(folder: Path) -> Iterator[None]:
     """Keeps other campaigns out of the folder, which is made, and removed again where nothing came into it.
 
-    Raises InputError where one is running there.
+    Raises InputError if one is running there.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / JOURNAL_FILE

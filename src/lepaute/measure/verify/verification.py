@@ -14,7 +14,7 @@ from typing import Any
 import pandas
 
 from lepaute.errors import InputError
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
@@ -79,7 +79,7 @@ class Verification:
 
     @property
     def decision(self) -> Decision:
-        """That all is as predicted."""
+        """Whether all is as predicted."""
         return Decision.of_several(map(decision_of, self.table.to_dict("records")), "against")
 
     def records(self) -> list[dict[str, Any]]:
@@ -115,7 +115,7 @@ class Verification:
         """Write results.csv, runs.csv, verification.json, .png and .svg, and of HPL an HPL.out beside the predictions.
 
         At last results.sha256, for `sha256sum -c`: the checksums of these, of the journal and of the predictions.
-        Raises InputError where the predictions are not the sealed ones any more.
+        Raises InputError if the predictions are not the sealed ones any more.
         """
         try:
             self._write(folder, title)
@@ -127,24 +127,24 @@ class Verification:
         from lepaute.measure.verify.plot import plot
 
         self.seal.check()
-        write_whole(folder / RESULTS_FILE, self.table.to_csv(index=False))
-        write_whole(folder / RUNS_FILE, self.run_table.to_csv(index=False))
-        write_whole(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_atomic(folder / RESULTS_FILE, self.table.to_csv(index=False))
+        write_atomic(folder / RUNS_FILE, self.run_table.to_csv(index=False))
+        write_atomic(folder / JSON_FILE, json.dumps(self.to_dict(), indent=1) + "\n")
         told = self.drift is not None and self.drift.significant
         drawn = self.table if told else self.table.assign(measured_without_drift_s=math.nan)
         plot(drawn, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases))
         written = set(CAMPAIGN_FILES) - {SEAL_FILE, CHECKSUMS_FILE}
         if isinstance(self.cases[0].application, Hpl):
-            write_whole(folder / HPL_OUT_FILE, self.hpl_out())
+            write_atomic(folder / HPL_OUT_FILE, self.hpl_out())
         else:
             written.remove(HPL_OUT_FILE)
         checked = [name for name in CAMPAIGN_FILES if name in written]
         digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in checked}
-        write_whole(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
+        write_atomic(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
 
 
 def foot_of_cases(cases: Sequence[Case]) -> str:
-    """What the predictions were made of, for the foot of their picture."""
+    """Origin of the predictions, for the foot of their picture."""
     first, runs = cases[0].prediction, sum(len(case.prediction.run_list) for case in cases)
     return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
 
@@ -158,7 +158,7 @@ def joint_record(records: list[dict[str, Any]], table: "pandas.DataFrame") -> di
 
 
 def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
-    """Raises InputError where a campaign left something in the folder: predictions and results of two never mix."""
+    """Raises InputError if a campaign left something in the folder: predictions and results of two never mix."""
     for name in names:
         # The journal is also what a campaign holds the folder by: empty, it is no result.
         if (folder / name).is_dir() or ((folder / name).exists() and (folder / name).stat().st_size):
@@ -168,7 +168,7 @@ def check_unused(folder: Path, names: Sequence[str] = CAMPAIGN_FILES) -> None:
 
 
 def check_begun(folder: Path) -> None:
-    """Raises InputError where no campaign was begun that could go on."""
+    """Raises InputError if no campaign was begun that could go on."""
     if not folder.is_dir() or not any(folder.iterdir()):
         raise InputError(f"{folder}: no interrupted verification to resume; start without --resume")
 
@@ -205,7 +205,7 @@ class ChosenRuns:
     def run(self, case: int) -> float:
         """Seconds of another run of a case: its undisturbed attempt, or the median of all where each was disturbed.
 
-        Raises EnvironmentProblem where it fails or cannot be kept.
+        Raises EnvironmentProblem if it fails or cannot be kept.
         """
         repeat = self._chosen.get(case, 0)
         self._chosen[case] = repeat + 1
@@ -215,7 +215,7 @@ class ChosenRuns:
 
     @property
     def warnings(self) -> list[str]:
-        """Of disturbed runs."""
+        """Warnings of disturbed runs."""
         disturbed = ["; ".join(run.causes) for run in self.runs if run.disturbed]
         chosen = ((case, repeat) for case, count in self._chosen.items() for repeat in range(count))
         always = sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)
@@ -252,7 +252,7 @@ def chosen_runs(
     guard : the sentinel of the platform, which is run around the real runs; None: none is
     again : as of `predict_cases`
     sealed(seal, finished runs) is called once the predictions are on disk, before the first real run.
-    Raises InputError where a case does not fit, or where the folder holds another campaign (without `resume` any).
+    Raises InputError if a case does not fit, or where the folder holds another campaign (without `resume` any).
     What is raised among the real runs has a note where they are kept.
     """
     if not resume:

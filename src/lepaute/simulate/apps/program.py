@@ -20,7 +20,7 @@ from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
 from lepaute.simulate.prediction.predicting import predict, raise_warnings
 from lepaute.simulate.prediction.prediction import Prediction
-from lepaute.simulate.smpi.building import existing
+from lepaute.simulate.smpi.building import resolve_program
 from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.simulate.smpi.settings import ProgramSettings
@@ -134,7 +134,7 @@ class ProgramRun(ProgramSettings):
             words = shlex.split(self.arguments)
         except ValueError as error:
             raise InputError(f"arguments is {self.arguments[:80]!r}: {error}") from None
-        return Program(existing(self.program), tuple(words), self.np, options=self.for_engine())
+        return Program(resolve_program(self.program), tuple(words), self.np, options=self.for_engine())
 
 
 def emulate(

@@ -160,7 +160,7 @@ def coefficients(by_term: Mapping[str, float]) -> list[float]:
 
 
 def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
-    """Of ranges {letter: (low, high)}; no entry, no bound."""
+    """Bounds from ranges {letter: (low, high)}; no entry, no bound."""
     low, high = zip(*((ranges or {}).get(letter, (0.0, 1e300)) for letter in "mnk"), strict=True)
     return _core.Bounds(_core.Size(*low), _core.Size(*high))
 

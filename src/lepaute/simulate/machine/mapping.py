@@ -23,7 +23,7 @@ else:
 
 MASK = 2**64 - 1
 MappingKind = Literal["sequential", "random", "rankfile"]
-#: Of a simulation: each takes some hundred bytes before the first event.
+#: Most ranks of a simulation: each takes some hundred bytes before the first event.
 MAX_RANKS = 1 << 22
 
 
@@ -105,7 +105,7 @@ def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) ->
 
 
 def check_memory(application: "Application", platform: "schema.Platform", cores: Sequence[int]) -> None:
-    """Raises InputError where the data of the ranks on these cores are larger than the memory of a node."""
+    """Raises InputError if the data of the ranks on these cores are larger than the memory of a node."""
     nodes, data_bytes = platform.nodes, application.memory_bytes
     if nodes.memory_bytes is None or data_bytes is None:
         return

@@ -14,7 +14,7 @@ from lepaute import _core
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.platform.kernel_model import Noise, PerCpu, Piece
 from lepaute.simulate.platform.population import Population
-from lepaute.stats.cholesky import Matrix, lower_factor, lower_times
+from lepaute.stats.cholesky import Matrix, lower_factor, multiply_lower_triangular
 
 if TYPE_CHECKING:
     from lepaute.simulate.conditions import Layers
@@ -70,7 +70,7 @@ def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tup
     centres = []
     for place, normal in enumerate(normals):
         number = groups[place // cpus]
-        deviation = lower_times(factors[number], normal)
+        deviation = multiply_lower_triangular(factors[number], normal)
         centres.append([mean + by for mean, by in zip(population.groups[number].mean, deviation, strict=True)])
     return groups, centres
 
@@ -78,7 +78,7 @@ def drawn_nodes(population: Population, nodes: int, cpus: int, seed: int) -> tup
 def drawn_scales(
     population: Population, groups: Sequence[int] | None, nodes: int, cpus: int, seed: int
 ) -> list[Vector]:
-    """The factors of the days of each cpu, node by node; `groups`: of the nodes, None where not known."""
+    """The factors of the days of each cpu, node by node; `groups`: of the nodes, None if not known."""
     size = len(population.terms)
     shared = lower_factor(population.covariance_log_scale or [[0.0] * size for _ in range(size)])
     factors = [
@@ -87,7 +87,7 @@ def drawn_scales(
     ]
     normals = _rows(_core.normals(seed, SCALE, nodes * cpus, size), size)
     logs = [
-        lower_times(shared if groups is None else factors[groups[place // cpus]], normal)
+        multiply_lower_triangular(shared if groups is None else factors[groups[place // cpus]], normal)
         for place, normal in enumerate(normals)
     ]
     return [[_core.exponential(max(-LARGEST_LOG, min(value, LARGEST_LOG))) for value in row] for row in logs]
@@ -96,15 +96,16 @@ def drawn_scales(
 def drawn_day(
     population: Population, groups: Sequence[int] | None, scales: Sequence[Sequence[float]], seed: int
 ) -> list[Vector]:
-    """What a day adds to the coefficients of each cpu, node by node.
+    """Offsets that a day adds to the coefficients of each cpu, node by node.
 
-    groups : of the nodes, None where not known;  scales : the factors of the CPUs, as many for each node
+    groups : of the nodes, None if not known;  scales : the factors of the CPUs, as many for each node
     """
     size = len(population.terms)
     cpus = len(scales) if groups is None else len(scales) // len(groups)
     common = [0.0] * size
     if population.covariance_common is not None:
-        common = lower_times(lower_factor(population.covariance_common), _core.normals(seed, COMMON, 1, size))
+        factor = lower_factor(population.covariance_common)
+        common = multiply_lower_triangular(factor, _core.normals(seed, COMMON, 1, size))
     shared = lower_factor(population.covariance_temporal)
     factors = [
         shared if group.covariance_temporal is None else lower_factor(group.covariance_temporal)
@@ -113,7 +114,7 @@ def drawn_day(
     normals = _rows(_core.normals(seed, OWN, len(scales), size), size)
     days = []
     for place, (scale, normal) in enumerate(zip(scales, normals, strict=True)):
-        own = lower_times(shared if groups is None else factors[groups[place // cpus]], normal)
+        own = multiply_lower_triangular(shared if groups is None else factors[groups[place // cpus]], normal)
         days.append([mean + factor * value for mean, factor, value in zip(common, scale, own, strict=True)])
     return days
 
@@ -282,7 +283,7 @@ def _slower_network(network: "Network", inside: Factors, between: Factors) -> "N
 
 
 def slower_segments(segments: "tuple[Segment, ...]", factors: Factors) -> "tuple[Segment, ...]":
-    """Segments whose transfers, and whose calls, take so many times as long."""
+    """Segments whose transfers, and whose calls, take this many times as long."""
     transfers, overheads = factors
     return tuple(
         segment.model_copy(

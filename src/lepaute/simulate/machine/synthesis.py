@@ -16,7 +16,7 @@ from lepaute.simulate.platform.schema import Assumption, Nodes, Platform
 
 #: The file of more would be larger than what is read.
 MAX_NODES = 40_000
-#: Of standard deviations; of larger ones the squares end up as no numbers.
+#: Largest factor of standard deviations; squares of larger ones end up as no numbers.
 LARGEST_FACTOR = 1e6
 #: Relative standard deviation between CPUs where nobody measured it: Dahu's CPUs differ by 3.4 % (January 2020).
 ASSUMED_SD = 0.03
@@ -43,7 +43,7 @@ def synthesize(
     spatial, temporal : factors of the standard deviations between CPUs and between days
     threads : of a rank; where `like` has no models for them, they are guessed (`_with_threads`)
     The layer `days` of `like` is left out where the population draws the days of dgemm.
-    Raises InputError for a number that cannot be, or a topology that has no form with so many nodes.
+    Raises InputError for a number that cannot be, or a topology that has no form with this many nodes.
     """
     if not 1 <= nodes <= MAX_NODES:
         raise InputError(f"nodes is {nodes}; a cluster has 1 to {MAX_NODES} nodes")
@@ -163,7 +163,7 @@ def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed
 
 
 def _spread(like: Platform) -> float | None:
-    """Relative standard deviation of an update of HPL between the CPUs of `like`; None where too few were measured."""
+    """Relative standard deviation of an update of HPL between the CPUs of `like`; None if too few were measured."""
     model = next((model for model in like.kernels if model.kernel == "dgemm"), None)
     tables = [] if model is None else [piece.per_cpu for piece in model.pieces if piece.per_cpu is not None]
     if not tables or len({row[0] for row in tables[-1].rows}) < MIN_NODES:
@@ -199,7 +199,7 @@ def odd_cpus(cluster: Platform) -> list[str]:
 def _with_threads(
     like: Platform, population: Population | None, threads: int
 ) -> tuple[Platform, Population | None, int]:
-    """`like` for ranks of so many threads as well, the population of their dgemm, and CPUs that a rank computes on.
+    """`like` for ranks of this many threads as well, the population of their dgemm, and CPUs that a rank computes on.
 
     What `like` has no models for is guessed as `lepaute platform new` does: dgemm and dtrsm take THREADS of the rate of
     as many cores, with that error. A rank is inside of a CPU, or has the whole node, which is one CPU then, as fast as
@@ -263,7 +263,7 @@ def _guessed(model: "KernelModel", threads: int, faster: float, own_sd: float) -
 
 
 def _of_threads(population: Population, threads: int, factor: float, spanned: int) -> Population:
-    """The population of calls that take `factor` times as long, on ranks of so many CPUs."""
+    """The population of calls that take `factor` times as long, on ranks of this many CPUs."""
     own = factor * factor / spanned
 
     def parts(holder: Group | Population) -> dict[str, Any]:

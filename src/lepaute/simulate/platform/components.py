@@ -21,10 +21,10 @@ from lepaute.simulate.platform.topology import Topology
 
 #: How the names of knobs begin.
 KNOBS = ("scale.", "noise.")
-#: No component becomes more than so many times as fast or slow.
+#: No component becomes more than this many times as fast or slow.
 LARGEST_FACTOR = 1e9
 COMPONENTS = ("computing", "bandwidth", "latency")
-#: A table of single CPUs is continued up to so many rows; beyond, new nodes have the coefficients of no CPU.
+#: A table of single CPUs is continued up to this many rows; beyond, new nodes have the coefficients of no CPU.
 MAX_ROWS = 50_000
 #: Kernels whose speed is that of a CPU's clock.
 COMPUTING = ("dgemm", "dgemm_nn")
@@ -47,7 +47,7 @@ def number_of(path: str, value: Any) -> float:
 
 
 def _scaled(platform: Platform, name: str, value: Any) -> Platform:
-    """`platform` with a component so many times as fast; of the latency, as long."""
+    """`platform` with a component this many times as fast; of the latency, as long."""
     factor = number_of(f"scale.{name}", value)
     if not 1.0 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
         raise InputError(f"scale.{name} is {factor:g}; it is {1 / LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}")
@@ -192,8 +192,8 @@ def _scaled_topology(topology: Topology, name: str, factor: float) -> Topology:
 def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platform:
     """`platform` with `nodes` nodes: additional ones reuse the models of those that it has, cyclically.
 
-    topology : whether the topology grows or shrinks too; False where the caller replaces it
-    Raises InputError where the topology has no form with so many nodes.
+    topology : whether the topology grows or shrinks too; False if the caller replaces it
+    Raises InputError if the topology has no form with this many nodes.
     """
     had = platform.nodes
     if nodes == had.count:
@@ -224,7 +224,7 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
 def topology_for(topology: Topology, nodes: int, name: str) -> Topology:
     """`topology` with `nodes` nodes: one switch has any number, a fat tree grows or shrinks at its top.
 
-    Raises InputError where there is no such form.
+    Raises InputError if there is no such form.
     """
     if topology.kind == "switch" or topology.node_count == nodes:
         return topology
@@ -271,7 +271,7 @@ def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
 
 
 def _continues(table: PerCpu, had: Nodes, nodes: int) -> bool:
-    """Whether a table continued to so many nodes is small enough."""
+    """Whether a table continued to this many nodes is small enough."""
     return len(table.rows) * nodes <= MAX_ROWS * had.count
 
 

@@ -28,7 +28,7 @@ from lepaute.simulate.platform.schema import Platform
 
 #: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
 SHAPE = "dahu"
-#: Of a given dgemm: HPL has other block sizes and shapes (Dahu: 7 % between k = 128 and 256), and other nodes.
+#: Error of a given dgemm: HPL has other block sizes and shapes (Dahu: 7 % between k = 128 and 256), and other nodes.
 GIVEN_DGEMM_SD = 0.05
 #: Share of the nominal peak that dgemm reaches, and its error: 49 % on Dahu's cores (AVX2 kernels on AVX-512 cores),
 #: 74 to 90 % on others.
@@ -55,7 +55,7 @@ THREADS_OF_SHARES = (1.0, 0.05)
 #: HPL's own loops, such as row swaps, and small BLAS calls run on one core of a rank; in the HPL of a vendor they have
 #: threads, and are faster by as many cores of a socket as draw more from memory, with an error of their own.
 WITH_OWN_HPL, CORES_OF_MEMORY, THREADED_SD = ("mkl", "aocl"), 5, 0.5
-#: Of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
+#: Standard deviation of days, and of CPUs among each other (Dahu: 0.7 % and 3.4 %).
 DAY_SD, CPU_SD, FREEDOM = 0.01, 0.03, 20
 #: Nodes of a leaf switch, at most.
 MAX_OF_A_LEAF = 24
@@ -74,7 +74,7 @@ CLOCKS = ("base", "turbo")
 
 @dataclass(frozen=True, slots=True)
 class DataSheet:
-    """What is known of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
+    """Data sheet of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
 
     dgemm_flops  : of one core in an update of HPL, while all cores compute
     peak_flops   : nominal, of one core
@@ -82,7 +82,7 @@ class DataSheet:
     latency_s    : of a small message between two nodes: half a round trip
     fat_tree     : (nodes, uplinks) of a leaf switch in lowest terms, such as (2, 1); None: one switch
     memory_Bps   : of STREAM's triad on all cores of a node
-    threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of so many
+    threads      : of a rank; above 1 the platform is for ranks of one thread and for ranks of this many
     leaf         : nodes of a leaf switch; None: as many as divide the nodes, up to MAX_OF_A_LEAF
     blas, simd, clock : of LIBRARIES, SIMDS, CLOCKS: what runs, and what the peak counts; None: not known
     fabric       : of FABRICS; None: what latency and bandwidth of the link tell
@@ -115,7 +115,7 @@ class DataSheet:
 
     @property
     def threads_share(self) -> tuple[float, float]:
-        """Of so many cores' rate, on the threads of a rank; and its error."""
+        """Share of this many cores' rate that the threads of a rank reach, and its error."""
         if self.dgemm_flops is None and self.blas not in (None, "none"):
             return THREADS_OF_SHARES
         return THREADS.get(self.blas, THREADS[None])
@@ -127,7 +127,7 @@ class DataSheet:
 
 @dataclass(frozen=True, slots=True)
 class CoreRate:
-    """What dgemm does on a core, flop/s; its error, and where it comes from. `tuned_flops`: in a tuned library."""
+    """Rate of dgemm on a core, flop/s; its error, and where it comes from. `tuned_flops`: in a tuned library."""
 
     flops: float
     relative_sd: float
@@ -291,7 +291,7 @@ def _assumed(sheet: DataSheet, core: CoreRate, scaled_from: str) -> list[dict[st
 
 
 def what_is_given(sheet: DataSheet) -> list[str]:
-    """What a data sheet says, in words; the form of a fat tree is completed."""
+    """Contents of a data sheet in words; the form of a fat tree is completed."""
     given = [f"{counted(sheet.nodes, 'node')} of {sheet.sockets} x {sheet.cores_per_socket} cores", _topology(sheet)[1]]
     cores = sheet.sockets * sheet.cores_per_socket
     for what, flops in (("dgemm", sheet.dgemm_flops), ("peak", sheet.peak_flops)):
@@ -319,7 +319,7 @@ def what_is_given(sheet: DataSheet) -> list[str]:
 
 
 def dgemm_rate(platform: Platform) -> float | None:
-    """Flop/s of one core of `platform` in an update of HPL while all cores compute; None where it has no dgemm."""
+    """Flop/s of one core of `platform` in an update of HPL while all cores compute; None if it has no dgemm."""
     model = platform.kernel("dgemm")
     if model is None or (duration_s := mean_s(model, *UPDATE)) <= 0.0:
         return None

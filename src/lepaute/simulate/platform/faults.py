@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import yaml
 
 _LONGEST_PROBLEM = 600
-#: Of one file; more of them are one slip, made in many lines.
+#: Most faults of one file; more are one slip, made in many lines.
 _MAX_FAULTS = 100
 _OVERHEADS = ("send", "isend", "receive")
 _MAX_ROUNDS = 50
@@ -42,7 +42,7 @@ _HARMLESS: dict[str, Any] = {
 def described(error: ValidationError, content: object, text: str | None, origin: str) -> PlatformError:
     """The error of a refused platform: one line on its first fault and on how many more there are, and a line on each.
 
-    content : what was validated;  text : the YAML it was read from, None where there is none
+    content : what was validated;  text : the YAML it was read from, None if there is none
     """
     if not isinstance(content, dict):
         actual = {"NoneType": "empty", "str": "text"}.get(name := type(content).__name__, f"a {name}")
@@ -91,7 +91,7 @@ def _path(detail: ErrorDetails) -> Steps:
 
 
 def _problem(detail: ErrorDetails, path: Steps) -> str:
-    """What follows the field's path in the message."""
+    """Rest of the message after the field's path."""
     kind, given = detail["type"], shown(detail["input"])
     field = str(next((step for step in reversed(path) if isinstance(step, str)), ""))
     if field == "format" and kind == "literal_error":

@@ -40,7 +40,7 @@ Segments = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What is known of the links between nodes: nominal bandwidth, half a round trip, one of FABRICS; None: nothing."""
+    """Known data of the links between nodes: nominal bandwidth, half a round trip, one of FABRICS; None: nothing."""
 
     nominal_Bps: float | None  # noqa: N815 - the unit
     given_latency_s: float | None
@@ -57,7 +57,7 @@ class Link:
 
     @property
     def latency_s(self) -> float:
-        """Of a small message."""
+        """Latency of a small message."""
         if self.given_latency_s is not None:
             return self.given_latency_s
         return TCP_LATENCY_S if self.is_ethernet else LATENCY_S
@@ -76,7 +76,7 @@ class Link:
 
     @property
     def width_Bps(self) -> float:  # noqa: N802 - the unit
-        """What all flows of a node have together."""
+        """Bandwidth of all flows of a node together."""
         nominal_Bps = self.nominal_Bps or LOOPBACK_BPS
         return SHARE_OF_ETHERNET * nominal_Bps if self.is_ethernet else nominal_Bps
 
@@ -118,13 +118,13 @@ def _of_tcp(latency_s: float, bandwidth_Bps: float) -> Segments:
 
 
 def _eager(
-    above: int, latency_s: float, of_link: float, bandwidth_Bps: float, copies: tuple[float, float]
+    above: int, latency_s: float, link_fraction: float, bandwidth_Bps: float, copies: tuple[float, float]
 ) -> dict[str, Any]:
     sender = (OF_SENDER * latency_s, copies[0])
     return {
         "above_bytes": above,
         "protocol": "eager",
-        "latency_s": of_link * latency_s,
+        "latency_s": link_fraction * latency_s,
         "bandwidth_Bps": bandwidth_Bps,
         "send": sender,
         "isend": sender,

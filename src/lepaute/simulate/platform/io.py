@@ -15,7 +15,7 @@ from typing import Any, cast
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.kit.files import is_file, write_whole
+from lepaute.kit.files import is_file, write_atomic
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.values import MAX_NODES, Value
@@ -149,7 +149,7 @@ def with_population(platform: Platform, population: Mapping[str, Any]) -> Platfo
     """`platform` with the content of another section `population`.
 
     The groups of its nodes, and the factors of its CPUs, are dropped where there are not as many.
-    Raises PlatformError where the two do not fit together.
+    Raises PlatformError if the two do not fit together.
     """
     content = platform.model_dump() | {"population": _of_as_many(dict(population), platform)}
     return _validated(content, None, platform.name)
@@ -248,7 +248,7 @@ def _keep(folder: Path, key: str, platform: Platform) -> None:
 
     make_cache(folder)
     content = json.dumps((platform.sha256, platform), default=members)
-    write_whole(folder / f"{key}.json", f"{hashlib.sha256(content.encode()).hexdigest()}\n{content}")
+    write_atomic(folder / f"{key}.json", f"{hashlib.sha256(content.encode()).hexdigest()}\n{content}")
     drop_oldest(folder, "*.json", MAX_KEPT)
 
 

@@ -40,7 +40,7 @@ LIKENED = {
     "dlaswp06T": "dlaswp01T",
     "dlaswp10N": "dlaswp01T",
 }
-#: Of these, the elements of a call are n, not m x n.
+#: Kernels whose elements of a call are n, not m x n.
 ROW_KERNELS = frozenset({"dcopy", "dlocswp"})
 #: Variants of a routine that a platform may model apart; one that does not has them cost what the routine costs.
 VARIANTS = {"dgemm_nn": "dgemm", "dtrsm_left": "dtrsm"} | {

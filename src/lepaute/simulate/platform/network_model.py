@@ -191,7 +191,7 @@ class Network(Value):
 
     @property
     def loopback_busy(self) -> BusyReceiver | None:
-        """What holds inside a node for messages to a rank that computes between its probes; None: as for others."""
+        """Model inside a node for messages to a rank that computes between its probes; None: as for others."""
         return self.remote.busy if self.loopback.segments is None else self.loopback.busy
 
     @property
@@ -223,14 +223,14 @@ class Network(Value):
 
     @property
     def all_segments(self) -> tuple[Segment, ...]:
-        """Those of all classes of links; what two classes share comes twice."""
+        """Segments of all classes of links; what two classes share comes twice."""
         classes = (self.loopback_segments, self.remote.segments, self.loopback_noncontiguous, self.remote_noncontiguous)
         busy = [each.segments for each in (self.loopback_busy, self.remote.busy) if each is not None]
         return tuple(segment for segments in (*classes, *busy) for segment in segments)
 
     @property
     def fitted_sizes(self) -> dict[str, tuple[int, int] | None]:
-        """The sizes that the segments which hold were fitted to, by class of links; None where they are not known."""
+        """The sizes that the segments which hold were fitted to, by class of links; None if they are not known."""
         remote, loopback = self.remote, self.loopback
         beyond = remote.range_bytes if remote.noncontiguous is None else remote.noncontiguous_range_bytes
         inside = remote.range_bytes if loopback.segments is None else loopback.range_bytes

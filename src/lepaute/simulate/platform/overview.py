@@ -29,7 +29,7 @@ def in_one_line(platform: Platform) -> str:
 
 
 def facts(platform: Platform) -> list[tuple[str, str]]:
-    """What each is, in a word, and its text: fewer than 20 lines of 80 columns together."""
+    """Name and text of each fact: fewer than 20 lines of 80 columns together."""
     width = quantity(platform.network.node_link.bandwidth_Bps / 1e9, "GB/s")
     told = [
         ("what", (platform.description or "").partition(". ")[0].partition(": ")[0].strip().rstrip(".")),
@@ -99,7 +99,7 @@ def _kernels(platform: Platform) -> str:
 
 
 def _messages(segments: Sequence[Segment] | None) -> str:
-    """Of the shortest and the longest messages, and where the protocol changes."""
+    """Times of the shortest and the longest messages, and where the protocol changes."""
     if not segments:
         return ""
     first, last = segments[0], segments[-1]
@@ -114,7 +114,7 @@ def _messages(segments: Sequence[Segment] | None) -> str:
 
 
 def _sizes(platform: Platform) -> str:
-    """Those that dgemm and messages between nodes were fitted to."""
+    """Sizes that dgemm and messages between nodes were fitted to."""
     texts = []
     model = platform.kernel("dgemm")
     if model is not None:

@@ -77,7 +77,7 @@ def unmodelled(platform: Platform, kernels: Iterable[str]) -> list[str]:
 
 
 def without_model(platform: Platform, kernels: Iterable[str], threads: int) -> list[str]:
-    """Those of `kernels` that the platform has no model for, for ranks of so many threads."""
+    """Kernels of `kernels` without a model in the platform, for ranks of this many threads."""
     kernels = list(kernels)
     modelled = models_of(platform.kernels, kernels, threads)
     return [kernel for kernel in kernels if kernel not in modelled]

@@ -37,7 +37,7 @@ from lepaute.stats.cholesky import lower_factor
 if TYPE_CHECKING:
     from lepaute.simulate.platform.schema import Platform
 
-#: Of logarithms of factors; far beyond what CPUs do: one of 44 would have a factor above e^20.
+#: Largest variance of logarithms of factors; far beyond what CPUs do: one of 44 would have a factor above e^20.
 LARGEST_LOG_VARIANCE = 100.0
 FOLDER = Path(__file__).resolve().parent.parent / "platforms" / "populations"
 #: The daily calibrations that stand for the days of a shipped platform, as for its layer `days`.
@@ -103,11 +103,11 @@ class Population(Value):
         total = sum(group.weight for group in self.groups)
         if abs(total - 1.0) > TOLERANCE:
             raise fault(f"have weights that sum to {total:g}", "groups", remedy="Make them sum to 1.")
-        _check_spreads(self, size)
+        _check_covariances(self, size)
         for position, group in enumerate(self.groups):
             if len(group.mean) != size:
                 raise fault(f"has {len(group.mean)} values for {size} terms", "groups", position, "mean")
-            _check_spreads(group, size, "groups", position)
+            _check_covariances(group, size, "groups", position)
         for position, row in enumerate(self.scale_of_cpu or ()):
             if len(row) != size:
                 raise fault(f"has {len(row)} values for {size} terms", "scale_of_cpu", position)
@@ -116,7 +116,7 @@ class Population(Value):
                 raise fault(f"is {number}; groups are 0 to {len(self.groups) - 1}", "group_of_node", position)
 
 
-def _check_spreads(holder: Group | Population, size: int, *at: str | int) -> None:
+def _check_covariances(holder: Group | Population, size: int, *at: str | int) -> None:
     """Raises the fault of a field that is no covariance of `size` coefficients."""
     for name in ("covariance_spatial", "covariance_temporal", "covariance_common", "covariance_log_scale"):
         rows: Rows | None = getattr(holder, name, None)
@@ -137,7 +137,7 @@ def _check_spreads(holder: Group | Population, size: int, *at: str | int) -> Non
 def population_of(platform: "Platform") -> Population:
     """The population of `platform`: its own, or the one that is shipped for its name.
 
-    Raises PlatformError where there is none.
+    Raises PlatformError if there is none.
     """
     population = known_population(platform)
     if population is None:
@@ -149,7 +149,7 @@ def population_of(platform: "Platform") -> Population:
 
 
 def known_population(platform: "Platform") -> Population | None:
-    """As `population_of`, None where there is none."""
+    """As `population_of`, None if there is none."""
     if platform.population is not None:
         return platform.population
     content = shipped_population(platform.name)
@@ -157,7 +157,7 @@ def known_population(platform: "Platform") -> Population | None:
 
 
 def shipped_population(name: str) -> dict[str, Any] | None:
-    """The content of the population that is shipped for the platform `name`; None where there is none."""
+    """The content of the population that is shipped for the platform `name`; None if there is none."""
     if name not in POPULATION_OF:
         return None
     path = FOLDER / f"{POPULATION_OF[name]}.yaml"

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le, Len, Lt
 
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import MAX_BYTES
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
 from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu
@@ -94,7 +94,7 @@ class Drift(Value):
     common_relative_sd: NonNegative
 
     def relative_sd(self, lag_s: float) -> float:
-        """Of the difference between the machine `lag_s` after the calibration and its mean during it."""
+        """Relative sd of the machine `lag_s` after the calibration, less its mean during it."""
         variance = variance_after(self.slope_per_s, self.range_s or inf, self.span_s, max(0.0, lag_s))
         # Twelve digits: the last ones of the exponential in it depend on the processor.
         return min(MAX_RELATIVE_SD, float(f"{sqrt(variance):.12g}"))
@@ -224,7 +224,7 @@ class SlowState(Value):
     `share`: of the time;  `length_s`: mean of an episode;  `factor`: durations meanwhile, over those otherwise
     `share_error`, `length_error`, `factor_error`: standard errors of their logarithms; a machine draws them once.
     `factor_relative_sd`: of the factor between episodes, log-normal about `factor`.
-    `least_busy_cores`: a node has episodes only while so many of its cores compute; null: whatever is busy.
+    `least_busy_cores`: a node has episodes only while this many of its cores compute; null: whatever is busy.
     """
 
     share: Annotated[Positive, Lt(1)]
@@ -266,7 +266,7 @@ class Power(Value):
     def energy_j(
         self, cores: int, *, time_s: float, nodes: int, computing_core_s: float, communicating_core_s: float
     ) -> float:
-        """Joules that `nodes` nodes of so many cores draw in `time_s` seconds, of which their cores spend the given
+        """Joules that `nodes` nodes of this many cores draw in `time_s` seconds, of which their cores spend the given
         core-seconds busy. Being linear in busy cores, only the totals matter."""
         computing_W, communicating_W = (
             (busy - self.idle_W) / cores for busy in (self.computing_W, self.communicating_W)
@@ -332,12 +332,12 @@ class Platform(Value):
     def to_yaml(self, path: "str | Path") -> None:
         """Writes the platform file, whole or not at all; `load_platform` reads it back as an equal platform.
 
-        Raises PlatformError where the file would be too large to be read back.
+        Raises PlatformError if the file would be too large to be read back.
         """
         text = platform_text(self)
         if len(text.encode()) > MAX_BYTES:
             raise PlatformError(f"{path}: would have more than the {MAX_BYTES} bytes that are read; take fewer nodes")
-        write_whole(path, text)
+        write_atomic(path, text)
 
     @cached_property
     def models(self) -> "Platform":
@@ -350,7 +350,7 @@ class Platform(Value):
         return self
 
     def kernel(self, name: str, threads: int = 1) -> KernelModel | None:
-        """The model of kernel `name` run by `threads` threads; None where there is none."""
+        """The model of kernel `name` run by `threads` threads; None if there is none."""
         return next((model for model in self.kernels if (model.kernel, model.threads) == (name, threads)), None)
 
     @cached_property

@@ -111,7 +111,7 @@ class Topology(Value):
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of `parameters`, a tuple for each of its parts between semicolons; empty where it has none."""
+        """The numbers of `parameters`, a tuple for each of its parts between semicolons; empty if it has none."""
         if self.parameters is None:
             return ()
         return tuple(tuple(map(int, part.split(","))) for part in self.parameters.split(";"))
@@ -185,7 +185,7 @@ def switch_counts(topology: Topology) -> tuple[int, ...]:
 
 
 def topology_lines(topology: Topology) -> Iterator[str]:
-    """What there is to say about the topology, in lines for a person."""
+    """Description of the topology, in lines for a person."""
     switches = " + ".join(map(str, switch_counts(topology)))
     parameters = "" if topology.parameters is None else f" {topology.parameters}"
     if topology.kind == "switch":

@@ -132,7 +132,7 @@ Rows = tuple[tuple[Number, ...], ...]
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Value(Public):
-    """What all values share: they do not change, know all their fields, and hold finite numbers.
+    """Base of all values: they do not change, know all their fields, and hold finite numbers.
 
     They are dataclasses, which Pydantic checks where they are made from their fields or from the content of a file;
     `__post_init__` raises the faults of fields that do not fit together. Pydantic is loaded only then, since that takes

@@ -114,7 +114,7 @@ def prediction_of(
 
 
 def slow_nodes(platform: Platform, ranks_on_node: MappingOf[int, int], threads: int) -> "SlowNodes | None":
-    """The nodes on which enough cores compute for the slow state; None where the platform has none."""
+    """The nodes on which enough cores compute for the slow state; None if the platform has none."""
     if (state := platform.slow_state) is None:
         return None
     from lepaute.simulate.slow_state import SlowNodes
@@ -125,7 +125,7 @@ def slow_nodes(platform: Platform, ranks_on_node: MappingOf[int, int], threads: 
 
 
 def outside_of(application: Application, run: SimulatedRun, conditions: Conditions) -> OutsideRanges:
-    """What a run computed outside of the fitted ranges; models that were drawn anew for it have none."""
+    """Use of a run outside of the fitted ranges; models that were drawn anew for it have none."""
     platform = conditions.platform
     return outside_ranges(
         run.kernels,

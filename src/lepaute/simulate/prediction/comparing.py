@@ -43,7 +43,7 @@ class Difference:
     run_noise : whether the interval holds what differs between two runs of one day
     shared_variance : share of the variance of both logarithms that cancels, 0 to 1; below 0 it would be better to
         compare runs that have nothing in common
-    enough    : pairs of runs, more than there are, that would tell it from 1; None where no number would
+    enough    : pairs of runs, more than there are, that would tell it from 1; None if no number would
     """
 
     ratio: float
@@ -78,7 +78,7 @@ class Difference:
         return self.in_words("slower", "faster")
 
     def in_words(self, more: str = "more", less: str = "less") -> str:
-        """Of what is more or less: 3.1 % more (95 %: 1.2 to 5.0 % more)."""
+        """The difference in words: 3.1 % more (95 %: 1.2 to 5.0 % more)."""
         if isnan(self.low):
             return f"{change_in_words(self.ratio, more, less)} (one run: no interval)"
         if max(abs(end - 1.0) for end in (self.ratio, self.low, self.high)) < ROUNDING:
@@ -157,7 +157,7 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What two configurations have in common in runs of equal seeds.
+    """Pairing of two configurations in runs of equal seeds.
 
     shared    : whether the same draws mean the same errors of models on both
     own_sd    : relative standard deviation of the ratio by what runs of equal seeds wrongly share
@@ -171,7 +171,7 @@ class Pairing:
 
     @classmethod
     def of(cls, reference: Application, before: Conditions, other: Application, after: Conditions) -> "Pairing":
-        """Of an application under its conditions, and another one under others."""
+        """Pairing of an application under its conditions and another one under others."""
         one, two = before.platform, after.platform
         shared = share_errors(one, two, reference, other)
         own_sd = own_relative_sd(one, two) if shared and before.layers.days else 0.0
@@ -184,7 +184,7 @@ class Pairing:
         return self.shared and self.run_noise
 
     def difference(self, reference: Runs, other: Runs, again: Runs | None = None) -> Difference:
-        """Of runs with equal seeds: every difference that is stated comes from here.
+        """Difference of runs with equal seeds: every difference that is stated comes from here.
 
         again : those of the reference with other noise, where both others have the same: the ratio is that of the two,
             as their values are stated, and these tell how far that of two real runs is from it
@@ -238,7 +238,7 @@ def sd_on_one_day(one: Prediction, again: Prediction) -> float:
 
 
 def _comparable(one: Prediction, other: Prediction) -> tuple[Conditions, Conditions]:
-    """The conditions of both; raises InputError where a ratio of the two would mean nothing."""
+    """The conditions of both; raises InputError if a ratio of the two would mean nothing."""
     for prediction in (one, other):
         of_type(prediction, "a prediction to compare", Prediction, "what lepaute.predict() returned")
     if one.conditions is None or other.conditions is None:
@@ -316,7 +316,7 @@ def guessed_alike(one: Platform, other: Platform) -> bool:
 
 def own_relative_sd(one: Platform, other: Platform) -> float:
     """Standard deviation of the ratio of times on two machines that are guessed alike, by what differs between them
-    whatever was guessed: the effect of the day, which the same draw gives both. 0 where it is one machine."""
+    whatever was guessed: the effect of the day, which the same draw gives both. 0 if it is one machine."""
     if _fitted_together(one, other):
         return 0.0
     return hypot(*(0.0 if each.days is None else each.days.common_relative_sd for each in (one, other)))

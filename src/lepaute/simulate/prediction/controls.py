@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 #: Runs of a program that is emulated, unless given.
 DEFAULT_RUNS = 10
-#: Of what the native engine simulates, unless given: so many at least, and more where they are quick.
+#: Runs of the native engine, unless given: this many at least, and more where they are quick.
 MIN_RUNS, MAX_USUAL_RUNS = 12, 100
 #: Time in events, of some 65 ns each: of all quick runs together (0.7 s), and of a run besides its events (3 ms).
 QUICK_EVENTS, EVENTS_OF_RUN = 1e7, 5e4

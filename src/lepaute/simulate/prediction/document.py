@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.files import write_whole
+from lepaute.kit.files import write_atomic
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import pd
 from lepaute.kit.notebook import facts_html
@@ -87,7 +87,7 @@ def content(prediction: "Prediction") -> dict[str, Any]:
 
 def write(prediction: "Prediction", path: str | Path) -> None:
     """Writes the JSON object, of a prediction from a file that of the file."""
-    write_whole(path, json.dumps(prediction.to_dict(), indent=2) + "\n")
+    write_atomic(path, json.dumps(prediction.to_dict(), indent=2) + "\n")
 
 
 def runs_table(prediction: "Prediction") -> "pd.DataFrame":

@@ -21,7 +21,7 @@ from lepaute.simulate.prediction.predicting import check_runs, predict, predict_
 from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
 from lepaute.simulate.tasks import Task, run_tasks
-from lepaute.stats.cholesky import lower_factor, lower_times
+from lepaute.stats.cholesky import lower_factor, multiply_lower_triangular
 from lepaute.version import __version__
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class CpuFactors:
         """From processors as jobs number them, -1 for the whole node, to the CPUs of a platform that are of each.
 
         Where a cpu is the whole node, the slowest processor counts: HPL waits for it.
-        Raises InputError where the platform has another number of processors.
+        Raises InputError if the platform has another number of processors.
         """
         count = len(processors)
         if count == 1:
@@ -99,7 +99,7 @@ class CpuFactors:
         size = len(self.cpus)
         normals = _core.normals(seed, _STREAM, 1, size + self.degrees_of_freedom)
         chi_square = fsum(value * value for value in normals[size:])
-        errors = lower_times(lower_factor(self.log_covariance), normals[:size])
+        errors = multiply_lower_triangular(lower_factor(self.log_covariance), normals[:size])
         scale = sqrt(self.degrees_of_freedom / chi_square)
         logs = [mean + scale * error for mean, error in zip(self.log_mean, errors, strict=True)]
         return {
@@ -113,7 +113,7 @@ class NodeCost:
     """An HPL on nodes as the platform says, with one node as it is now, and without this node.
 
     spare_nodes : further nodes of the platform, one of which could take its place
-    as_calibrated, as_now, without : predictions; the last None where the node is the only one
+    as_calibrated, as_now, without : predictions; the last None if the node is the only one
     slowdown    : as_now against as_calibrated;  gain : without against as_now
     shared_slowdown : what the ratio would be if the work were shared by speed
     slowest     : number of the node of the job that is the slowest in an update of HPL now; it may be another one
@@ -175,7 +175,7 @@ def node_cost(
     node : its number; where it is not among the first nodes, which the ranks would fill, it comes before these
     settings : fields of the platform and their values
     grid_without : of the job without the node; by default the fastest of grids_within the ranks that are left
-    Raises InputError where the platform lacks the node, its cpus or dgemm, or the job or its grid does not fit.
+    Raises InputError if the platform lacks the node, its cpus or dgemm, or the job or its grid does not fit.
     """
     tell = progress or (lambda _what, _share: None)
     original, settings = platform, settings or {}

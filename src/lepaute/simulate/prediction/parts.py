@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
     from lepaute.simulate.platform.schema import Platform
 
-#: Of each part. The standard deviation of 10 runs is known to a quarter of itself.
+#: Runs of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10
 #: Parts that cost no more events, or no more than the prediction itself, are told unasked: some seconds of two cores.
 FREE_EVENTS = 3e7
@@ -62,12 +62,12 @@ def part_names(application: "Application", platform: "Platform", layers: Layers)
 
 
 def _draw_of_no_layer(application: "Application", platform: "Platform") -> str:
-    """What a seed decides besides the layers, in a word; empty where that is nothing."""
+    """What a seed decides besides the layers, in a word; empty if that is nothing."""
     return "".join(application.on(platform).draws - set(Layers.names()))
 
 
 def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
-    """What the parts cost, in runs of the application in full."""
+    """Cost of the parts in runs of the application in full."""
     return len(part_names(application, platform, layers)) * RUNS * application.on().simulated_share("sampled")
 
 
@@ -128,12 +128,12 @@ CHANGE_FACTOR = 1.0
 
 
 def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
-    """Relative standard deviation of what sampled runs are off from full ones; 0 where every step was simulated."""
+    """Relative standard deviation of what sampled runs are off from full ones; 0 if every step was simulated."""
     return sampling_sd_of(map(sampling_changes, runs))
 
 
 def sampling_changes(run: "SimulatedRun") -> tuple[float, ...] | None:
-    """What each window left out would change the time by, relative to it; None where every step was simulated."""
+    """What each window left out would change the time by, relative to it; None if every step was simulated."""
     if run.sampling is None or run.time_s <= 0.0:
         return None
     return tuple(change_s / run.time_s for change_s in run.sampling.changes_s)
@@ -154,13 +154,13 @@ def sampling_sd_of(changes: "Iterable[Sequence[float] | None]") -> float:
 
 
 def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
-    """Of the mean of runs with the same windows; changes: by run and window."""
+    """Standard deviation of the mean of runs with the same windows; changes: by run and window."""
     means = [fsum(of_window) / len(changes) for of_window in zip(*changes, strict=True)]
     return sqrt(MIN_SAMPLING_SD * MIN_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * fsum(mean * mean for mean in means))
 
 
 def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:
-    """What a reader of a sampled prediction must know."""
+    """Warnings about a sampled prediction."""
     sampling = runs[0].sampling
     if sampling is None:
         return []

@@ -93,7 +93,7 @@ def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
 
 
 def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], factor: float) -> float | None:
-    """Draws the density, darker inside the interval, and returns its height; None where the interval stands alone."""
+    """Draws the density, darker inside the interval, and returns its height; None if the interval stands alone."""
     from lepaute.stats.predictive import predictive_density
 
     spread, label = prediction.time_s, "95 % of further runs"
@@ -270,7 +270,7 @@ def _origin(predictions: "Sequence[Prediction]") -> str:
 
 
 def _reach(spread: "Spread") -> tuple[float, float]:
-    """How far the ends are from the mean; 0 where there is no interval."""
+    """How far the ends are from the mean; 0 if there is no interval."""
     if not spread.has_interval:
         return 0.0, 0.0
     return max(0.0, spread.mean - spread.low), max(0.0, spread.high - spread.mean)

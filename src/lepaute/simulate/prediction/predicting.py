@@ -29,7 +29,7 @@ from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
 from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
 
-#: Of all combinations together; each takes a millisecond at least.
+#: Most runs of all combinations together; each takes a millisecond at least.
 MAX_RUNS = 1_000_000
 #: A run: place of its application, name of the part that it draws alone, number.
 Key = tuple[int, str, int]
@@ -287,7 +287,7 @@ def repeated(prediction: Prediction, progress: Callable[[float], None] | None = 
 
 
 def check_runs(applications: Sized, runs: int) -> None:
-    """Raises InputError where the number of runs of each application cannot be."""
+    """Raises InputError if the number of runs of each application cannot be."""
     if type(runs) is not int or runs < 1:
         raise InputError(f"runs is {runs!r:.80}; at least one run is simulated")
     if runs * len(applications) > MAX_RUNS:
@@ -345,7 +345,7 @@ def expected_run_s(
     mapping: Mapping | None = None,
     fidelity: Fidelity = "auto",
 ) -> list[float] | None:
-    """Seconds that one core takes to simulate a run of each; None where all runs together are quick, or nobody knows.
+    """Seconds that one core takes to simulate a run of each; None if all runs together are quick, or nobody knows.
 
     Some steps are simulated for it by the native engine, in a tenth of a second, up to two where it is long. Raises
     InputError for what cannot be.
@@ -364,7 +364,7 @@ def _check_application(application: object) -> None:
 
 
 def usual_engine(application: Application) -> Engine:
-    """What simulates `application` unless another engine is asked for."""
+    """Engine that simulates `application` unless another one is asked for."""
     if application.about.core:
         from lepaute.simulate.native import Native
 

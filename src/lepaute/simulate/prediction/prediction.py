@@ -40,7 +40,7 @@ else:
 class Spread:
     """The mean to be expected and the 95 % prediction interval for one further run, in the unit of what is predicted.
 
-    low, high : numbers always: NaN where one run says nothing about the spread, which JSON has as null
+    low, high : numbers always: NaN if one run says nothing about the spread, which JSON has as null
     """
 
     mean: float
@@ -102,9 +102,9 @@ def spread_of(values: list[float], sampling_sd: float = 0.0, controls: Controls 
 class Run:
     """One simulated run; `seed` repeats it.
 
-    rate : in the unit of the application; None where it has none
-    undisturbed : the same run without the slow state of the machine; None where it is itself
-    energy_j : None where the platform does not say what a node draws
+    rate : in the unit of the application; None if it has none
+    undisturbed : the same run without the slow state of the machine; None if it is itself
+    energy_j : None if the platform does not say what a node draws
     """
 
     seed: int
@@ -140,7 +140,7 @@ class SimulationFigures:
 class AnyRun:
     """Any further run, whether it meets the slow state of the machine or not, as the intervals of `Prediction.any`.
 
-    slower_by_most : how many times as long 95 % of these take at most; None where hardly any run meets it
+    slower_by_most : how many times as long 95 % of these take at most; None if hardly any run meets it
     """
 
     time_s: Spread
@@ -159,12 +159,12 @@ class Prediction(Public):
 
     mapping : ranks to cores, as the parameters show it
     nodes   : number of nodes that hold ranks
-    sampling_sd : relative standard deviation of what windows of steps are off from all; 0 where all were simulated
+    sampling_sd : relative standard deviation of what windows of steps are off from all; 0 if all were simulated
     outside : what the first run computed outside the ranges of the models;  trust : what follows from that
-    parts   : what the half-widths of its intervals are made of; None where that was not asked for
-    controls : of the runs; None where the runs alone tell mean and interval
-    slow    : the slow state of the nodes that it is on; None where the platform has none
-    request : that it answers; None where it was read from a file, or not made by `predict_all`
+    parts   : what the half-widths of its intervals are made of; None if that was not asked for
+    controls : of the runs; None if the runs alone tell mean and interval
+    slow    : the slow state of the nodes that it is on; None if the platform has none
+    request : that it answers; None if it was read from a file, or not made by `predict_all`
     """
 
     _unlisted = frozenset(("conditions", "controls", "first", "request", "sampling_sd", "slow"))
@@ -208,7 +208,7 @@ class Prediction(Public):
 
     @cached_property
     def undisturbed_time_s(self) -> Spread:
-        """Of runs that do not meet the slow state of the machine."""
+        """Time of runs that do not meet the slow state of the machine."""
         return self._spread([run.time_s for run in self._undisturbed])
 
     @cached_property
@@ -221,7 +221,7 @@ class Prediction(Public):
 
     @cached_property
     def any(self) -> AnyRun | None:
-        """Of any further run, in the slow state of the machine or not; None where the platform has no such state."""
+        """Time of any further run, in the slow state of the machine or not; None if the platform has no such state."""
         effect, rate = self._slowing, self._undisturbed_rate
         if effect is None:
             return None
@@ -242,7 +242,7 @@ class Prediction(Public):
 
     @cached_property
     def interval_basis(self) -> str | None:
-        """What the interval of the time rests on besides the runs, in words; None for a single run."""
+        """Basis of the interval of the time besides the runs, in words; None for a single run."""
         return basis_of_interval([run.time_s for run in self._undisturbed], self.controls)
 
     @property
@@ -254,7 +254,7 @@ class Prediction(Public):
 
     @cached_property
     def energy_j(self) -> Spread | None:
-        """Energy of the nodes used, in joules; None where the platform does not say what a node draws. In the slow
+        """Energy of the nodes used, in joules; None if the platform does not say what a node draws. In the slow
         state they are taken to draw as much."""
         spread = self._where_known([run.energy_j for run in self._undisturbed])
         return spread if spread is None or self.state != "any" or not self._slowing else _slowed(spread, self._slowing)
@@ -317,12 +317,12 @@ class Prediction(Public):
 
     @property
     def breakdown(self) -> RunBreakdown | None:
-        """Where the time of all ranks of the first run went."""
+        """Breakdown of the time of all ranks of the first run."""
         return self.first.breakdown if self.first else None
 
     @property
     def trace(self) -> "traces.Trace | None":
-        """Of the first run, where one was asked for."""
+        """Trace of the first run, if one was asked for."""
         return self.first.trace if self.first else None
 
     def to_dict(self) -> dict[str, Any]:

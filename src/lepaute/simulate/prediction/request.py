@@ -55,7 +55,7 @@ class PredictionRequest:
         return "full" if self.trace and self.fidelity == "auto" else self.fidelity
 
     def conditions(self, platform: Platform) -> Conditions:
-        """Those of the runs on a platform, whose settings have other values then."""
+        """Conditions of the runs on a platform, whose settings have other values then."""
         changed = self.changed
         machine, lag = at_lag(override(platform, changed) if changed else platform, self.lag_s)
         of_run = (self.layers, self.mapping, self.fidelity, self.trace)

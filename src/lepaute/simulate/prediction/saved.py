@@ -112,7 +112,7 @@ class _Unknown(Behaviour):
 
 @dataclass(frozen=True)
 class SavedApplication(Application):
-    """What is saved of one's own application, or of a replay: all but what it does."""
+    """Saved part of one's own application, or of a replay: all but what it does."""
 
     title: str = ""
     label: str = ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     #: What is simulated, and under which conditions, where they are known.
     Case = tuple[Application, Conditions | None]
 
-#: A calibration takes so many block sizes at most, this far apart at least: those between are interpolated.
+#: A calibration takes this many block sizes at most, this far apart at least: those between are interpolated.
 MAX_BLOCK_SIZES, MIN_RATIO = 6, 1.4
 #: Kernels whose k is the block size in the update, where nearly all of HPL's time goes.
 UPDATES = ("dgemm", "dgemm_nn")
@@ -54,7 +54,7 @@ class Sweep:
 
     @property
     def problem(self) -> str:
-        """That of the first prediction, for a sweep of one problem."""
+        """Problem of the first prediction, for a sweep of one problem."""
         return self.predictions[0].application.problem.words
 
     @property
@@ -72,17 +72,17 @@ class Sweep:
 
     @cached_property
     def best(self) -> Prediction | None:
-        """The fastest of those that are comparable, of a sweep of one problem; None where none is."""
+        """The fastest of those that are comparable, of a sweep of one problem; None if none is."""
         return max(self.comparable, key=speed, default=None)
 
     @property
     def worst(self) -> Prediction | None:
-        """The slowest of those that are comparable; None where none is."""
+        """The slowest of those that are comparable; None if none is."""
         return min(self.comparable, key=speed, default=None)
 
     @cached_property
     def bests(self) -> tuple[Prediction, ...]:
-        """The best and all that cannot be told from it, the fastest first; empty where none is comparable."""
+        """The best and all that cannot be told from it, the fastest first; empty if none is comparable."""
         best = self.best
         if best is None:
             return ()
@@ -91,7 +91,7 @@ class Sweep:
 
     @property
     def ahead(self) -> tuple[Prediction, ...]:
-        """Those that are not comparable and yet certainly faster than all that are, the fastest first.
+        """Predictions that are not comparable and yet certainly faster than all that are, the fastest first.
 
         Where none is comparable, the one that is certainly faster than each other one, if there is such a one.
         """
@@ -103,7 +103,7 @@ class Sweep:
 
     @property
     def rivals(self) -> tuple[Prediction, ...]:
-        """Those that are not comparable and may be as fast as the best, the fastest first."""
+        """Predictions that are not comparable and may be as fast as the best, the fastest first."""
         best = self.best
         if best is None:
             return ()
@@ -138,7 +138,7 @@ class Sweep:
 
     @property
     def scaling_points(self) -> "list[ScalingPoint]":
-        """Of one problem on several numbers of ranks, where nothing else is chosen; else empty."""
+        """Points of one problem on several numbers of ranks, where nothing else is chosen; else empty."""
         several = len({prediction.application.ranks for prediction in self.predictions}) > 1
         choices = [prediction.application.problem.choices for prediction in self.predictions]
         varied = [name for name in choices[0] if len({chosen[name] for chosen in choices}) > 1]
@@ -156,7 +156,7 @@ class Sweep:
     @property
     def remedy(self) -> str | None:
         """The calibration that makes more of them comparable: one of these block sizes, or of larger matrices; None
-        where neither is what is extrapolated."""
+        if neither is what is extrapolated."""
         cases, apart = (
             [(each.application, each.conditions) for each in group] for group in (self.predictions, self.apart)
         )
@@ -164,14 +164,14 @@ class Sweep:
 
 
 def _distinguishable(reference: Prediction, other: Prediction) -> bool:
-    """Whether the two cannot be the other way round; False where a time is 0."""
+    """Whether the two cannot be the other way round; False if a time is 0."""
     if min(run.time_s for each in (reference, other) for run in each.run_list) <= 0.0:
         return False
     return difference(reference, other).is_told_apart
 
 
 def speed(prediction: Prediction) -> float:
-    """What a prediction is judged by: its rate, or how short it is."""
+    """Measure by which a prediction is judged: its rate, or how short it is."""
     return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
 
 
@@ -182,7 +182,7 @@ def speed(prediction: Prediction) -> float:
 class Effect:
     """A value of a parameter against the reference, from pairs that differ in this parameter alone.
 
-    change    : how much longer it takes, on average over the pairs; None where no pair is comparable
+    change    : how much longer it takes, on average over the pairs; None if no pair is comparable
     pairs     : that are comparable, both of them;  all_pairs : with those that are mostly extrapolated
     faster_in : pairs in which this value is the faster one, outside of their own interval
     """
@@ -218,7 +218,7 @@ class Parameter:
 
 
 def effects(predictions: Sequence[Prediction]) -> list[Parameter]:
-    """What each parameter does that varies among predictions of one problem, with the same runs and seed.
+    """Effect of each parameter that varies among predictions of one problem, with the same runs and seed.
 
     Empty where nothing varies alone, where the applications differ, or where a time is 0.
     """
@@ -233,7 +233,7 @@ def effects(predictions: Sequence[Prediction]) -> list[Parameter]:
 def _parameter(
     name: str, predictions: Sequence[Prediction], choices: Sequence[Mapping[str, Hashable]]
 ) -> Parameter | None:
-    """One parameter; None where it has one value, no two predictions differ in it alone, or none is comparable."""
+    """One parameter; None if it has one value, no two predictions differ in it alone, or none is comparable."""
     values = list(dict.fromkeys(choice[name] for choice in choices))
     if len(values) < 2:
         return None
@@ -256,7 +256,7 @@ def _parameter(
 
 
 def _reference(values: Sequence[Any], blocks: Collection[Block]) -> Any:
-    """The value that is fastest on average, where all others are equal; None where no block has all of them.
+    """The value that is fastest on average, where all others are equal; None if no block has all of them.
 
     Values that are comparable nowhere do not count.
     """
@@ -333,7 +333,7 @@ class ScalingPoint:
 def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
     """The predictions in the order of their ranks, relative to the first of those on the fewest.
 
-    Raises InputError where their runs are not of the same seeds, or a time is 0.
+    Raises InputError if their runs are not of the same seeds, or a time is 0.
     """
     ordered = sorted(predictions, key=lambda each: each.application.ranks)
     reference = ordered[0]

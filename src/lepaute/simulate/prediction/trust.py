@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.application import Application
     from lepaute.simulate.platform.schema import Platform
 
-#: Of computing, or of moving messages; what has less is left out of the text.
+#: Share of computing, or of moving messages; what has less is left out of the text.
 MIN_SHARE = 0.0005
-#: Of the standard deviation that extrapolation gives the time.
+#: Least standard deviation of the time by extrapolation that is told.
 MIN_TOLD = 0.002
 
 
@@ -50,7 +50,7 @@ class OutsideRanges:
 
     Waiting for others is neither.
 
-    kernels, messages : those with any time outside, largest first; messages None where the engine does not tell
+    kernels, messages : those with any time outside, largest first; messages None if the engine does not tell
                         them, or the platform not the sizes
     unknown_share     : of kernels whose model does not say in which ranges it was fitted, of computing
     moving_of_work    : what moving messages has of computing and moving messages
@@ -121,7 +121,7 @@ def outside_ranges(
     messages_s: float | None = None,
     moving_s: float = 0.0,
 ) -> OutsideRanges:
-    """What one run spent outside ranges.
+    """Use of kernels and messages outside the fitted ranges in one run.
 
     kernels     : use of each kernel, over all ranks; computing_s: in all kernels, over all ranks
     messages_s  : time of the messages of all classes, each as if alone; None: those of `messages` are all
@@ -165,7 +165,7 @@ MAX_UNCERTAIN = 0.05
 #: Where that was not simulated (of an emulated program), no larger share of its computing is outside: more
 #: can make the time as uncertain, as block sizes of half those that were fitted do. It is said beside what is compared.
 MAX_COMPUTING = 0.1
-#: Of a point of a search that nobody has looked at: it is, before it may be named.
+#: Limit for a point of a search that nobody has looked at: it is, before it may be named.
 MAX_UNSEEN = 0.5
 #: Messages of sizes outside take no larger share of computing and moving messages.
 MAX_MESSAGES = 0.2
@@ -179,11 +179,11 @@ DRAWN: Mapping[str, tuple[str, ...]] = {"extrapolated": ("extrapolation",), "as 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is known of a prediction's validity.
+    """Known validity of a prediction.
 
     computing : share of the time of all kernels that is outside of the ranges of their models
     messages  : share that messages of sizes outside have of computing and moving messages
-    time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None where it
+    time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None if it
         was not simulated
     seen : whether it was looked at; not a point of a search that is no candidate yet
     """
@@ -195,7 +195,7 @@ class Trust:
 
     @property
     def decision(self) -> Decision:
-        """That the prediction may be called better or worse than another one."""
+        """Whether the prediction may be called better or worse than another one."""
         sd, extrapolated = self.time_relative_sd, f"{percent(self.computing)} of its computing is extrapolated"
         sent = f"messages of sizes outside take {percent(self.messages)} of its computing and communication"
         uncertain = f"extrapolation alone makes its time uncertain by ± {percent(NORMAL_975 * (sd or 0.0))}"
@@ -214,7 +214,7 @@ class Trust:
 
     @property
     def words(self) -> str:
-        """Of a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
+        """Text for a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
         if not self.comparable:
             return "no"
         sd = self.time_relative_sd or 0.0
@@ -246,7 +246,7 @@ class Trust:
 
 
 def weaknesses_of(application: "Application", platform: "Platform") -> tuple[Weakness, ...]:
-    """What a prediction rests on that was measured elsewhere, or stands for something else; its caveats say it, too."""
+    """Inputs of a prediction measured elsewhere, or standing for something else; its caveats say it, too."""
     copied = (Weakness("copied", text) for text in assumed_values(platform))
     return (*copied, *(Weakness("approximated", text) for text in application.on(platform).approximated))
 
@@ -265,7 +265,7 @@ def is_worth_drawing(application: "Application", engine: "Engine", share: float)
 
 
 def cost_in_runs(application: "Application", platform: "Platform") -> float:
-    """What the draws cost at most, in runs of the application in full."""
+    """Upper bound of the draws' cost, in runs of the application in full."""
     if "extrapolation" not in layers_of(platform, application):
         return 0.0
     return len(DRAWN) * len(SEEDS) * application.on().simulated_share("sampled")
@@ -274,7 +274,7 @@ def cost_in_runs(application: "Application", platform: "Platform") -> float:
 def simulator_of(
     layers: Layers, application: "Application", engine: "Engine", conditions: "Conditions", repeat: int
 ) -> "Simulator":
-    """What simulates runs that draw these layers alone; sampled where that is possible."""
+    """Simulator of runs that draw these layers alone; sampled where that is possible."""
     sampled = engine.samples and "sampled" in application.about.fidelities
     fidelity = "sampled" if sampled else conditions.fidelity
     simulator = engine.on(replace(conditions, layers=layers, fidelity=fidelity, trace=None, repeat=repeat))

@@ -33,7 +33,7 @@ BLOCK_SIZES_GUESSED = (
 
 
 def caveats(predictions: "Sequence[Prediction]") -> list[str]:
-    """What a reader of several predictions must know: the warnings of all, alike ones as one with its count, and that
+    """Caveats of several predictions: the warnings of all, alike ones as one with its count, and that
     of comparing them."""
     sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
     guessed = [BLOCK_SIZES_GUESSED] if len(sizes) > 1 and any(map(guesses_block_size, predictions)) else []
@@ -70,8 +70,7 @@ def guesses_block_size(prediction: "Prediction") -> bool:
 def warnings_of_run(
     application: "Application", platform: "Platform", run: "SimulatedRun", most_ranks_on_a_node: int
 ) -> list[str]:
-    """Sentences about the application, and about the layers, kernels and links of the platform, as one of its runs used
-    them."""
+    """Sentences about the application, and the layers, kernels and links of the platform that one of its runs used."""
     behaviour = application.on(platform)
     warnings = []
     if exact := ", ".join(behaviour.kernels.exact):

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
 
-#: Of a fidelity that was asked for.
+#: Note on a fidelity that was asked for.
 NOT_SAMPLED = "sampled has no effect: there are so few steps that all are simulated"
-#: Of runs that meet the slow state: what is less, or more, is said without its figure.
+#: Shares of runs that meet the slow state: what is less, or more, is said without its figure.
 MIN_SHARE_OF_RUNS, MAX_SHARE_OF_RUNS = 0.001, 0.995
 
 
@@ -29,7 +29,7 @@ def with_slow_state(answer: str, prediction: "Prediction") -> str:
 
 
 def slow_state_sentence(prediction: "Prediction") -> str:
-    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long; "" where none can."""
+    """About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long; "" if none can."""
     found = prediction.any
     if found is None or found.share_of_runs == 0.0:
         return ""

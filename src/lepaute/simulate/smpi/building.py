@@ -62,7 +62,7 @@ def _skip_flags(functions: Sequence[str], folder: Path) -> list[str]:
 
 
 def compilers() -> Path:
-    """The folder of the compilers; raises EnvironmentProblem where SimGrid or a compiler is missing."""
+    """The folder of the compilers; raises EnvironmentProblem if SimGrid or a compiler is missing."""
     simgrid = find_simgrid()
     library = build_library()
     require_plain(library, "SimGrid's compilers")
@@ -121,7 +121,7 @@ _COMPILERS = {
 def build_program(source: Path, make: str, skip: Sequence[str], folder: Path) -> Path:
     """A copy of `source` in `folder`, built by the shell command `make`; mpicc and its like are those of emulation.
 
-    Raises InputError where there is no such folder, EnvironmentProblem where it does not build.
+    Raises InputError if there is no such folder, EnvironmentProblem if it does not build.
     """
     if not source.is_dir():
         raise InputError(f"--source {source}: not a folder")
@@ -189,8 +189,8 @@ _SHOWN = 6
 _LIMIT_S = 60.0
 
 
-def existing(program: Path) -> Path:
-    """Its whole path; raises InputError where there is none."""
+def resolve_program(program: Path) -> Path:
+    """Its whole path; raises InputError if there is none."""
     if not program.is_file():
         raise InputError(
             f"there is no {program.resolve()}; name a program that was built with the compilers of 'lepaute emulate "
@@ -205,7 +205,7 @@ def check_program(
     """Sentences about what will not be emulated as it should.
 
     collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
-    Raises InputError where `program` is none that SMPI and simblas can run.
+    Raises InputError if `program` is none that SMPI and simblas can run.
     """
     if not _is_compiled(program):
         raise InputError(
@@ -278,7 +278,7 @@ def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None])
 
 
 def _collectives(program: Path, ranks: int, chosen: str | None, drawn: Sequence[str]) -> list[str]:
-    """Those that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
+    """Collective operations that SMPI 3.32 sends by other algorithms than MPI libraries, with more ranks than two."""
     if ranks <= 2:
         return []
     symbols = {name.lower() for name in _symbols(program, "--undefined-only")}
@@ -323,6 +323,6 @@ def _symbols(file: Path, which: str) -> frozenset[str]:
 
 
 def _output_of(*argv: str) -> str:
-    """What a tool prints; nothing where it is missing or fails, since it only serves a warning."""
+    """Output of a tool; nothing if it is missing or fails, since it only serves a warning."""
     done = attempted(argv, {"LC_ALL": "C"}, _LIMIT_S)
     return "" if done is None else done.stdout

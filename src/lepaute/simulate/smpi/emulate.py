@@ -20,7 +20,7 @@ from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
-from lepaute.simulate.smpi.building import calls_blas, check_program, existing
+from lepaute.simulate.smpi.building import calls_blas, check_program, resolve_program
 from lepaute.simulate.smpi.emulated_run import (
     MIN_SHARE,
     EmulatedRun,
@@ -129,12 +129,12 @@ def emulate_run(
     run_seed : of another run on the machine and day of `seed`;  load_cpus, slowdowns : of own code, see `Slowdowns`
     drawn : the MPI library, of COLLECTIVES, whose algorithms the run follows where the options name none
     Raises InputError for what does not fit, EnvironmentProblem without SimGrid or beyond a limit of this system,
-    SimulationError where the program fails, hangs or ends in a deadlock. Nothing is left behind.
+    SimulationError if the program fails, hangs or ends in a deadlock. Nothing is left behind.
     """
     options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
-    program = existing(program)
+    program = resolve_program(program)
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
@@ -224,7 +224,7 @@ def emulate_run(
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is kept of a run for a trace: SMPI's own trace, in the Paje format, the kernels, the calls of MPI, and the
+    """Files kept of a run for a trace: SMPI's own trace, in the Paje format, the kernels, the calls of MPI, and the
     nodes of the ranks, as metadata in JSON."""
 
     trace: Path | None = None

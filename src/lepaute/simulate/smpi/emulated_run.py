@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MIN_CONTENTION = 1.1
 #: Intervals of a place with and without load, below which it takes the share of the whole program.
 MIN_INTERVALS = 3
-#: Of the computing: less of the program's own is not worth a second run, nor a sentence.
+#: Least share of the computing: less of the program's own is not worth a second run, nor a sentence.
 MIN_SHARE = 0.01
 
 
@@ -48,7 +48,7 @@ class Place:
     loaded: tuple[int, float]
 
     def slowdown(self) -> float | None:
-        """By the load; None where too few intervals tell."""
+        """By the load; None if too few intervals tell."""
         if min(self.alone[0], self.loaded[0]) < MIN_INTERVALS:
             return None
         return math.exp(self.loaded[1] / self.loaded[0] - self.alone[1] / self.alone[0])
@@ -57,7 +57,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class OwnTimes:
     """Seconds over all ranks: CPU time here, and what was charged for it. Bandwidths of a stream on this machine, 0
-    where none was timed."""
+    if none was timed."""
 
     measured_s: float = 0.0
     charged_s: float = 0.0
@@ -70,7 +70,7 @@ class OwnTimes:
 class Slowdowns:
     """Factors on what is measured, by place; `other` where a place has none.
 
-    memory_share : of the whole program's own computing; None where it was not told
+    memory_share : of the whole program's own computing; None if it was not told
     """
 
     other: float = 1.0
@@ -96,7 +96,7 @@ def load_cpus(ranks_on_node: int) -> tuple[int, ...]:
 def slowdowns_of(
     times: OwnTimes, cores_here: int, ranks_on_node: int, platform: "Platform", given_share: float | None = None
 ) -> Slowdowns:
-    """What a first run says of the slowdown on a node with `ranks_on_node` ranks.
+    """Slowdowns from a first run on a node with `ranks_on_node` ranks.
 
     cores_here : of this machine that were busy under load, our own included
     given_share : memory share of all places, in the place of what is seen
@@ -124,7 +124,7 @@ def slowdowns_of(
 
 
 def memory_shares(times: OwnTimes, contention: float) -> dict[str, float]:
-    """Of each place; empty where the load did not slow our own stream, by `contention`, enough to tell."""
+    """Share of each place; empty if the load did not slow our own stream, by `contention`, enough to tell."""
     if contention < MIN_CONTENTION:
         return {}
     return {
@@ -190,7 +190,7 @@ class EmulatedRun:
     peak_rss_bytes: int
     stdout: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about the program
-    slowdowns: Slowdowns | None = None  # of its own computing; None where no first run told any
+    slowdowns: Slowdowns | None = None  # of its own computing; None if no first run told any
     cores_timed: int = 1  # of this machine, busy during that run
     ranks_on_node: int = 1
     threads: int = 0
@@ -211,7 +211,7 @@ class EmulatedRun:
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
-    """What simblas wrote at the end; None where there is no whole report."""
+    """Report of simblas at the end; None if there is no whole report."""
     with contextlib.suppress(OSError, json.JSONDecodeError):
         report = json.loads(path.read_text(encoding="utf-8"))
         return report if isinstance(report, dict) else None
@@ -224,7 +224,7 @@ _AS_REPORTED = ("computing_s", "wtime_s", "messages", "probes", "folded", "folde
 def run_of(
     report: dict[str, Any], ended: Ended, seed: int, value_pattern: str | None, warnings: tuple[str, ...]
 ) -> EmulatedRun:
-    """The run that the report and the process tell of; raises SimulationError where no value was printed."""
+    """The run that the report and the process tell of; raises SimulationError if no value was printed."""
     region_s = report["region_s"] or None
     try:
         value_s = value_in(ended.stdout, value_pattern) if value_pattern is not None else None

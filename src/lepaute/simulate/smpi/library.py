@@ -52,7 +52,7 @@ class SimGrid:
 
 @functools.cache
 def find_simgrid() -> SimGrid:
-    """SimGrid of this machine; raises EnvironmentProblem where it is missing or too old."""
+    """SimGrid of this machine; raises EnvironmentProblem if it is missing or too old."""
     smpirun, *compilers = (
         _found((name,), f"SimGrid's {name}", "libsimgrid-dev") for name in ("smpirun", "smpicc", "smpicxx", "smpif90")
     )
@@ -107,7 +107,7 @@ def include_flags() -> tuple[str, str]:
 def build_library(progress: Callable[[str], None] = lambda _: None) -> Path:
     """The folder with libsimblas.so; built where its sources or the compiler changed.
 
-    Raises EnvironmentProblem where a compiler or SimGrid's headers are missing, or something does not compile.
+    Raises EnvironmentProblem if a compiler or SimGrid's headers are missing, or something does not compile.
     """
     source, core = simblas_source(), core_source()
     compiler = str(_found(("g++",), "g++", "g++"))
@@ -155,7 +155,7 @@ def compile_and_link(
 def build_call_recorder() -> Path:
     """The library that writes the calls of MPI as a recording has them, to be preloaded behind simblas.
 
-    Raises EnvironmentProblem where it cannot be built.
+    Raises EnvironmentProblem if it cannot be built.
     """
     include = find_simgrid().smpicc.resolve().parents[1] / "include" / "smpi"
     compiler = str(_found(("gcc", "cc"), "gcc", "gcc", "trace an emulation"))

@@ -26,7 +26,7 @@ _KEPT_LINES = 2000
 class Ended:
     """How the process ended.
 
-    status : exit status, negative for a signal; stopped : why it was stopped by us, None where it ended by itself
+    status : exit status, negative for a signal; stopped : why it was stopped by us, None if it ended by itself
     peak_rss_bytes : looked at twenty times a second; a folded block counts once for each of its mappings
     """
 
@@ -41,8 +41,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Wall seconds that a process may take in all, and without any sign of progress; not those in which it is
-    suspended."""
+    """Wall seconds that a process may take in all, and without any sign of progress, time in suspension excluded."""
 
     timeout_s: float = 3600.0
     stall_s: float = 120.0
@@ -62,7 +61,7 @@ def run_watched(
     """Runs `argv` to its end, or until a limit is reached.
 
     progress_file : holds the simulated date and the number of MPI calls, written now and then by the process
-    Raises EnvironmentProblem where it cannot be started. An interrupt ends the process as well.
+    Raises EnvironmentProblem if it cannot be started. An interrupt ends the process as well.
     """
     began_s = time.monotonic()
     try:
@@ -157,7 +156,7 @@ def _reader(stream: IO[bytes], lines: list[str], on_line: Callable[[str], None] 
 
 
 def _peak_rss_bytes(status: str) -> int:
-    """From the status of a process that runs, as Linux shows it; 0 where it does not say."""
+    """From the status of a process that runs, as Linux shows it; 0 if it does not say."""
     match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
 
@@ -208,7 +207,7 @@ class OwnLines:
 
 
 def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int, *, has_blas: bool = True) -> str | None:
-    """The reason; None where the program ended as it should.
+    """The reason; None if the program ended as it should.
 
     has_blas : whether it calls routines of BLAS or LAPACK, whose results are not computed
     """
@@ -235,12 +234,12 @@ def may_be_an_algorithm(ended: Ended) -> bool:
 
 
 def _all_is_well(report: Mapping[str, Any], ranks: int) -> bool:
-    """What was printed tells nothing then: a program may speak of memory as it likes."""
+    """Whether all ranks finished; printed text tells nothing then, for a program may speak of memory as it likes."""
     return bool(report["finished_ranks"] == ranks and report["aborted_rank"] < 0 and report["exited_rank"] < 0)
 
 
 def _of_simgrid(ended: Ended, has_blas: bool) -> str | None:
-    """A reason that SimGrid, the loader or the allocator gave in words; None where they gave none."""
+    """A reason that SimGrid, the loader or the allocator gave in words; None if they gave none."""
     text = "\n".join(ended.stderr)
     if match := _REFUSED.search(text):
         argument = _ARGUMENT.search(text)

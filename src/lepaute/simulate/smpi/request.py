@@ -78,7 +78,7 @@ def request_text(
 
     The network is that of the run, as in the platform file of the run: factors of messages come from here.
 
-    Raises InputError where the platform has no models for `threads` threads.
+    Raises InputError if the platform has no models for `threads` threads.
     """
     slowdowns = slowdowns or Slowdowns()
     of_run = with_network_of_run(platform, seed, layers)
@@ -140,7 +140,7 @@ _MAPPINGS_OF_PROCESS = 2000
 def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path = Path("/")) -> None:
     """Raises EnvironmentProblem for the first limit that `ranks` ranks exceed.
 
-    stack_kib : stack of a rank; fold_bytes : size from which allocations are folded, None where they are not
+    stack_kib : stack of a rank; fold_bytes : size from which allocations are folded, None if they are not
     """
     most = _number(root / "proc/sys/vm/max_map_count")
     needed = _MAPPINGS_OF_PROCESS + ranks * _MAPPINGS_PER_RANK
@@ -171,7 +171,7 @@ def check_limits(ranks: int, stack_kib: int, fold_bytes: int | None, root: Path 
 
 
 def check_copies(ranks: int, program_bytes: int, folder: Path) -> None:
-    """Raises EnvironmentProblem where `folder` has no room for a copy of the program for each rank, as SMPI makes to
+    """Raises EnvironmentProblem if `folder` has no room for a copy of the program for each rank, as SMPI makes to
     give each its own global variables."""
     needed, free = ranks * program_bytes, shutil.disk_usage(folder).free
     if needed > free:

@@ -154,7 +154,7 @@ class Block:
     """Routines that share a description.
 
     `names` are (precision, name). The counts `multiplies` and `adds` are of operations in the type of the routine;
-    `flops` of real ones, given instead of both. `lapacke` and `cblas` are "" where there is no such entry.
+    `flops` of real ones, given instead of both. `lapacke` and `cblas` are "" if there is no such entry.
     """
 
     line: int

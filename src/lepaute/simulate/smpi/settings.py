@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSettings:
-    """What `Options` holds, in the words of a command line. Raises InputError for a value that cannot be."""
+    """`Options` in the words of a command line. Raises InputError for a value that cannot be."""
 
     time_pattern: str | None = option_field(None, PATTERN_HELP)
     fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")

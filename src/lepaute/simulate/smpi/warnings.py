@@ -119,7 +119,7 @@ def _of_computing(run: EmulatedRun, platform: "Platform", options: "Options") ->
 
 
 def _this_processor() -> str:
-    """As the kernel names it; "" where it does not."""
+    """As the kernel names it; "" if it does not."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

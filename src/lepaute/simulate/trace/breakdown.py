@@ -28,7 +28,7 @@ class KernelShare:
 class Waits:
     """Seconds for which a rank waits for another; each pair once.
 
-    rank, whom, time_s : of the same length; whom is -1 where that is not known
+    rank, whom, time_s : of the same length; whom is -1 if that is not known
     """
 
     rank: NDArray[Any]
@@ -94,7 +94,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
 
 
 def with_own_code(trace: Trace) -> Trace:
-    """Of a recording the trace with a row of the kernel `computing` wherever a rank is in no call: its own code.
+    """Trace of a recording with a row of the kernel `computing` wherever a rank is in no call: its own code.
 
     A rank's time goes from begins_s to ends_s of the metadata, else from the beginning of the trace to its last call. A
     simulation is left as it is: its rows are all that it has computed, and where steps were chosen, the rest was not
@@ -122,7 +122,7 @@ def with_own_code(trace: Trace) -> Trace:
 
 def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows. And the rank
-    that each row waits for, -1 where that is not known.
+    that each row waits for, -1 if that is not known.
 
     A kernel computes, and time of which only the passing is known is the program's own code. A probe probes; what it
     waited is late. An MPI call that knows its parts has them, and the rest is overhead. Of one that does not, the time
@@ -155,7 +155,7 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _late_estimate(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of each row the time before the other side had begun, and who that is; 0 and -1 where that is not known."""
+    """Time of each row before the other side had begun, and who that is; 0 and -1 if that is not known."""
     late, whom = collective_lateness(trace)
     matches = match_messages(trace)
     has_end = matches.end >= 0

@@ -52,7 +52,7 @@ SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], CALLS[OWN_CODE]
 
 
 def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
-    """Of the classes of CALLS.
+    """Labels of the classes of CALLS.
 
     estimated : a call does not know its parts, as in recordings and in what SMPI writes: its transfer is all the rest
     unknown   : calls whose waiting is part of that too
@@ -63,7 +63,7 @@ def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
     return found
 
 
-#: Of each category of a breakdown the class whose colour it has.
+#: Class whose colour each category of a breakdown has.
 CLASS_OF_CATEGORY = (DGEMM, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, OWN_CODE, NOTHING)
 #: Kernels of applications whose computing is no routine of BLAS.
 OTHER_COMPUTING = frozenset({"sweep", "first_touch"})

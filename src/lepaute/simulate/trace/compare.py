@@ -72,7 +72,7 @@ class Difference:
 class ClassComparison:
     """All calls of one name on both sides, pieces of an update put together.
 
-    same_sizes       : how many calls have the same sizes at the same position, None where the numbers of calls differ
+    same_sizes       : how many calls have the same sizes at the same position, None if the numbers of calls differ
     ratio_percentiles: of right / left over those pairs, at PERCENTILES; empty without pairs
     total_ratio      : right / left of the time of those pairs, NaN without
     """
@@ -125,7 +125,7 @@ class Comparison:
 
 
 def compare_traces(left: Trace, right: Trace) -> Comparison:
-    """Compares two traces; raises InputError where they have no rank in common."""
+    """Compares two traces; raises InputError if they have no rank in common."""
     ranks = sorted(set(left.ranks) & set(right.ranks))
     if not ranks:
         raise InputError("the two traces have no rank in common; compare traces of the same run and of the same ranks")
@@ -294,7 +294,7 @@ def _rows_by_key(keys: NDArray[Any], mask: NDArray[Any]) -> dict[tuple[int, ...]
 
 
 def _first_difference(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> tuple[int, tuple[str, str], bool] | None:
-    """Position, the two calls in words, and whether only their sizes differ; None where nothing does."""
+    """Position, the two calls in words, and whether only their sizes differ; None if nothing does."""
     length = min(map(len, rows))
     heads = [row[:length] for row in rows]
 
@@ -339,12 +339,12 @@ def _why_sizes(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> str:
     """How many calls of two sequences with the same names differ in size, and which."""
     unequal = (sides[0].sizes[rows[0]] != sides[1].sizes[rows[1]]).any(axis=1)
     names = Counter(sides[0].name[rows[0][unequal]].tolist())
-    told = f"{int(unequal.sum())} of {len(unequal)} calls: " + ", ".join(
+    text = f"{int(unequal.sum())} of {len(unequal)} calls: " + ", ".join(
         f"{name} {count}" for name, count in names.most_common(MAX_NAMES)
     )
     if any("swp" in name or name == "MPI_Send" for name in names) and "dlocswp" in sides[0].calls:
-        told += "; sizes of row swaps follow the pivots, which a simulation draws at random"
-    return told
+        text += "; sizes of row swaps follow the pivots, which a simulation draws at random"
+    return text
 
 
 def _why_missing(name: str, lacking: _Side) -> str:
@@ -392,7 +392,7 @@ def _class(name: str, sides: tuple[_Side, _Side]) -> ClassComparison:
 
 
 def parameters_that_differ(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
-    """What the metadata of the two say differently of the program, in words; empty where one does not say."""
+    """Differences in the program by the metadata of both, in words; empty if one does not say."""
     one, other = left.get("parameters"), right.get("parameters")
     if not isinstance(one, dict) or not isinstance(other, dict):
         return []

@@ -36,7 +36,7 @@ HEADS = (
 
 
 def comparison_text(comparison: Comparison, left: str, right: str, width: int = UNLIMITED) -> str:
-    """What is equal and where it first differs, then a table of the calls and their durations."""
+    """Equal parts and the first difference, then a table of the calls and their durations."""
     lines = [
         comparison_sentence(comparison),
         f"left:  {left}, {seconds(comparison.time_s[0])}",

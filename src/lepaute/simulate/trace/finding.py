@@ -8,7 +8,7 @@ import numpy
 from lepaute.kit.text import percent
 from lepaute.simulate.trace.breakdown import LATE, Breakdown
 
-#: Of the categories of a breakdown, in their order, as parts of the time.
+#: Names of the categories of a breakdown, in their order, as parts of the time.
 WORDS = (
     "computing",
     "call overhead",
@@ -28,8 +28,8 @@ class Waiting:
     """The rank, or the step, with the most waiting.
 
     rank   : that waits most;  share: of its time;  time_s: in all
-    whom   : the rank that it waits for longest, None where that is not known;  whom_share: of its waiting
-    step   : in which all ranks together wait most, None where there are no steps;  step_share: of all waiting in steps
+    whom   : the rank that it waits for longest, None if that is not known;  whom_share: of its waiting
+    step   : in which all ranks together wait most, None if there are no steps;  step_share: of all waiting in steps
     """
 
     rank: int
@@ -43,7 +43,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """shares : of the time of all ranks, by WORDS;  waiting : None where nothing waits."""
+    """shares : of the time of all ranks, by WORDS;  waiting : None if nothing waits."""
 
     shares: dict[str, float]
     waiting: Waiting | None
@@ -52,8 +52,8 @@ class Finding:
     def sentence(self) -> str:
         """82.4 % of the ranks' time is computing, 10.7 % waiting, 6.4 % transfer; rank 3 waits most, ..."""
         largest = sorted(self.shares.items(), key=lambda one: -one[1])
-        told = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
-        first, *others = told
+        phrases = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
+        first, *others = phrases
         parts = ", ".join([first.replace(" % ", " % of the ranks' time is ", 1), *others])
         waiting = self.waiting
         if waiting is None:

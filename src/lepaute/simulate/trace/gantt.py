@@ -37,7 +37,7 @@ STEP_NUMBER_WIDTH = 0.018
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is drawn: these ranks, from low_s to high_s."""
+    """Part to draw: these ranks, from low_s to high_s."""
 
     ranks: tuple[int, ...]
     low_s: float

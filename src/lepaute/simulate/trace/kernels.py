@@ -114,7 +114,7 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
 def _left_over(
     anonymous: Trace, kernels: KernelCalls, resolution_s: float, name_code: int
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """Of each rank the pieces of these rows during which no kernel ran, but for those that are SMPI's rounding."""
+    """Pieces of these rows of each rank during which no kernel ran, but for those that are SMPI's rounding."""
     for rank in anonymous.ranks:
         in_rank = anonymous.rank == rank
         low, high = anonymous.start_s[in_rank], anonymous.end_s[in_rank]

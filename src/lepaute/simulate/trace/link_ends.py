@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lepaute.simulate.trace.messages import IMMEDIATE_SENDS, PROBES, SENDS, WAITS, pair_by_key
 from lepaute.simulate.trace.table import NOBODY
 
-#: Of the keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
+#: Special keys of links: a receive of any tag, whom a receive from MPI_PROC_NULL names, and whom a send to it does.
 ANY_TAG, FROM_NULL, TO_NULL = -444, -666, -1
 SENDRECV, START, RECV, IRECV = "MPI_Sendrecv", "MPI_Start", "MPI_Recv", "MPI_Irecv"
 ENDING = WAITS | PROBES
@@ -34,7 +34,7 @@ ENDING = WAITS | PROBES
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Calls in the order in which they began; items: what a state says of its size, NaN where nothing."""
+    """Calls in the order in which they began; items: what a state says of its size, NaN if nothing."""
 
     names: list[str]
     rank: NDArray[Any]
@@ -64,7 +64,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Of each row its message, as table.py has it; and for what MPI_Sendrecv received the row that did, and what."""
+    """Messages of rows as table.py has them, and for MPI_Sendrecv the row that received, and what."""
 
     columns: dict[str, NDArray[Any]]
     arrival_row: NDArray[Any]
@@ -112,8 +112,8 @@ def attach(rows: Rows, links: Links) -> Attached:
 class _Ends:
     """Ends of messages, in the order of the file.
 
-    source, tag: -1 where they are not known; source NOBODY where nothing was sent (MPI_PROC_NULL)
-    size_bytes : 0 where the start is not known; item_bytes: of an item as the sender counts them, NaN where not known
+    source, tag: -1 if they are not known; source NOBODY where nothing was sent (MPI_PROC_NULL)
+    size_bytes : 0 if the start is not known; item_bytes: of an item as the sender counts them, NaN if not known
     """
 
     row: NDArray[Any]
@@ -124,7 +124,7 @@ class _Ends:
 
 
 def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]]:
-    """Of each start the rank that receives, -1 for none; the ends; and warnings."""
+    """Rank that receives each start, -1 for none; the ends; and warnings."""
     is_sendrecv, is_start = rows.named((SENDRECV,)), rows.named((START,))
     target = _ranks(links.start_target, is_sendrecv[links.start_row])
     target[is_start[links.start_row]] = -1
@@ -171,7 +171,7 @@ def _ranks(partner: NDArray[Any], is_rank: NDArray[Any]) -> NDArray[Any]:
 
 
 def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) -> NDArray[Any]:
-    """Of each end the place of its start, -1 for none.
+    """Place of the start of each end, -1 for none.
 
     starts, ends: shape (rows, 3), sender, receiver, tag; of an end the sender is -1 and the tag ANY_TAG where they are
                   not known

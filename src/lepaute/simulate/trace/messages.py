@@ -34,7 +34,7 @@ ALL_TO_ALL = frozenset(
 )
 FROM_ROOT = frozenset(f"MPI_{form}" for form in ("Bcast", "Scatter", "Scatterv"))
 TO_ROOT = frozenset(f"MPI_{form}" for form in ("Reduce", "Gather", "Gatherv"))
-#: Those with which a communicator is made.
+#: Calls with which a communicator is made.
 CREATIONS = frozenset(
     name for name in ALL_TO_ALL if "Comm_" in name or name.endswith(("create", "adjacent", "merge", "sub"))
 )
@@ -64,7 +64,7 @@ class Matches:
     """Messages of which both ends are in a trace; arrays of the same length.
 
     send, receive : rows of the two calls; receive is the one that posts
-    sent          : row of the call in which the sender was done: `send` itself, or the wait for it; -1 where that is
+    sent          : row of the call in which the sender was done: `send` itself, or the wait for it; -1 if that is
                     not known
     end           : the same of the receiver; of MPI_Sendrecv_arrival its MPI_Sendrecv
     """
@@ -77,7 +77,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What each rank sends to each other one; arrays of the same length, each pair once."""
+    """Messages from each rank to each other; arrays of the same length, each pair once."""
 
     rank: NDArray[Any]
     peer: NDArray[Any]
@@ -122,7 +122,7 @@ def match_messages(trace: Trace) -> Matches:
 
 
 def completions(trace: Trace) -> NDArray[Any]:
-    """Of each row the wait or test that completed its request, -1 where that is not known; shape (rows,)."""
+    """Wait or test that completed each row's request, -1 if that is not known; shape (rows,)."""
     found = numpy.full(len(trace), -1)
     known = trace.completion >= 0
     posts = numpy.flatnonzero(known & trace.named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
@@ -137,7 +137,7 @@ def completions(trace: Trace) -> NDArray[Any]:
 
 
 def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of each row the time before those had begun for which its collective operation waits, in seconds, 0 elsewhere;
+    """Time of each row before those had begun for whom its collective operation waits, in seconds, 0 elsewhere;
     and the rank that came last of these, -1 elsewhere.
 
     The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
@@ -182,7 +182,7 @@ def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _waits_of(trace: Trace, receives: NDArray[Any]) -> NDArray[Any]:
-    """Of each immediate receive (a row) the first later wait of its rank, peer and tag, -1 where there is none."""
+    """For each immediate receive (a row), the first later wait of its rank, peer and tag, -1 if there is none."""
     wait_of = numpy.full(len(receives), -1, dtype=int)
     waits = numpy.flatnonzero(trace.named(("MPI_Wait", "MPI_Waitany", "MPI_Test")) & (trace.peer >= 0))
     keys_of = [numpy.stack((trace.rank[rows], trace.peer[rows], trace.tag[rows]), axis=1) for rows in (receives, waits)]

@@ -21,12 +21,12 @@ from lepaute.simulate.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
 from lepaute.simulate.trace.table import NOBODY, Trace
 
 NO_ROOT = 0xFFFFFFFF
-#: Of which operations a rank tells its bytes once for each member.
+#: Operations of which a rank tells its bytes once for each member.
 _TO_EACH = frozenset(("MPI_Allgather", "MPI_Allgatherv", "MPI_Allreduce", "MPI_Reduce_scatter_block"))
 
 
 def collective_bytes(name: str, size_bytes: float, members: int, me: int, is_root: bool) -> tuple[float, float]:
-    """What a member, number `me`, sends and receives by Score-P's rules where the size of its row is `size_bytes`."""
+    """Bytes that member number `me` sends and receives by Score-P's rules if the size of its row is `size_bytes`."""
     plain = messages.BLOCKING_OF.get(name, name)
     if plain in messages.FROM_ROOT:
         return members * size_bytes if is_root else 0.0, size_bytes
@@ -65,7 +65,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
 
 
 class _Rank:
-    """What is open on a rank: its regions, the call of MPI among them with its events, and requests by number."""
+    """Open items on a rank: its regions, the call of MPI among them with its events, and requests by number."""
 
     def __init__(self, number: int) -> None:
         self.number, self.depth, self.called = number, 0, ""

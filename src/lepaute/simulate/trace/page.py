@@ -70,7 +70,7 @@ def page(trace: Trace, command: str = "") -> str:
     waits = breakdown.waits
     sent = sent_of(trace)
     pictures = [
-        over_time(whole, spent),
+        _over_time(whole, spent),
         by_rank(breakdown),
         *([by_step(breakdown)] if len(breakdown.steps) > 1 else []),
         *([_pairs_picture(waits.rank, waits.whom, waits.time_s, "waits", "for")] if (waits.whom >= 0).any() else []),
@@ -191,7 +191,7 @@ def _sent(sent: Any) -> tuple[Any, Any]:
 def _calls_over_time(
     trace: Trace, spent: NDArray[Any], waiting: Waiting | None, labels: Sequence[str]
 ) -> tuple[dict[str, Any], float]:
-    """What the script draws, and below which length calls are put together."""
+    """Data for the script to draw, and below which length calls are put together."""
     calls = trace.kind != PHASE
     found = segments(trace.where(calls), spent[calls], MAX_SEGMENTS)
     whole_s = found.high_s - found.low_s
@@ -233,7 +233,7 @@ def _packed(values: NDArray[Any], kind: str) -> str:
     return base64.b64encode(zlib.compress(values.astype(kind).tobytes(), 9)).decode()
 
 
-def over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
+def _over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
     """All ranks together; spent: seconds of each row by class."""
     low_s, high_s = float(trace.start_s.min()), float(trace.end_s.max())
     high_s = high_s if high_s > low_s else low_s + 1e-9

@@ -54,7 +54,7 @@ Event = tuple[int, int, float, int, int, "int | bytes", float]
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What things happen to; parent is a place in the reader's containers, -1 for the root."""
+    """Container of events; parent is a place in the reader's containers, -1 for the root."""
 
     name: str
     type: int

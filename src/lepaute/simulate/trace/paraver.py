@@ -26,7 +26,7 @@ from lepaute.simulate.trace.table import MAX_RANKS, NOBODY, Trace
 
 _HEADER = re.compile(r"#Paraver \([^)]*\):(\d{1,18})(_ns)?:\d+(?:\([\d,]*\))?:(\d{1,4}):(.*)")
 _APPLICATION = re.compile(r"(\d{1,9})\([\d,:]*\)(?:,\d+)?(?::|$)")
-#: Of records the place of their application; of communications that of the sender and of the receiver.
+#: Place of the application in a record; of communications, of sender and receiver.
 _OF_WHOM = {"1": (1,), "2": (1,), "3": (1, 7), "c": (0,), "i": (0,)}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ENTER = range(50000001, 50000006)
@@ -56,7 +56,7 @@ def further_files(path: Path) -> list[Path]:
 
 
 def _names(path: Path) -> dict[str, str]:
-    """Of values of events the calls of MPI, as the .pcf has them."""
+    """Names of MPI calls by values of events, as the .pcf has them."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; it has the names of calls, and belongs beside the .prv")
     return {words[0]: words[1] for _, words in words_of(path) if len(words) == 2 and words[1].startswith("MPI_")}

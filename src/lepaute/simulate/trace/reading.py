@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: What all parts together may take: some six hundred million calls.
 MAX_BYTES = 1 << 36
-#: From so many calls on a trace is read in parts, and a part has about as many.
+#: From this many calls on a trace is read in parts, and a part has about as many.
 PART_ROWS = 1 << 20
 _HEAD_BYTES = 1 << 16
 
@@ -61,7 +61,7 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def kind_of(path: Path) -> str | None:
-    """The module here that reads it, with convert(path, metadata); None where none does, as of a trace of ours."""
+    """The module here that reads it, with convert(path, metadata); None if none does, as of a trace of ours."""
     if not path.exists():
         return None
     if path.suffix == ".otf2" or (path.is_dir() and any(path.glob("*.otf2"))):

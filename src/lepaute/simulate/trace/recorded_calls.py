@@ -60,7 +60,7 @@ def with_completions(columns: dict[str, NDArray[Any]], names: Sequence[str]) -> 
 
 
 def numbered_communicators(numbers: NDArray[Any], short: NDArray[Any]) -> NDArray[Any]:
-    """0 for all ranks, 1, 2, ... for other communicators, -1 where there is none.
+    """0 for all ranks, 1, 2, ... for other communicators, -1 if there is none.
 
     numbers : as the recorder has them
     short   : of which rows the 16 lowest bits alone are known, by which they have the numbers of the others

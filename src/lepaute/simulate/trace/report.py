@@ -18,7 +18,7 @@ from lepaute.simulate.trace.table import CATEGORIES, KERNEL, KINDS, MPI, Trace
 
 
 def headline(trace: Trace) -> str:
-    """What ran where, in one line: "HPL N = 1000, NB = 64, 2 x 1: recording"."""
+    """Program and platform in one line: "HPL N = 1000, NB = 64, 2 x 1: recording"."""
     metadata = trace.metadata
     application = str(metadata.get("application", "")) or "a program"
     parameters = metadata.get("parameters")
@@ -71,7 +71,7 @@ def description_fields(trace: Trace) -> list[tuple[str, str]]:
 
 
 def facts(trace: Trace) -> dict[str, Any]:
-    """What `description` tells, as values for JSON; times in seconds, sizes in bytes."""
+    """Facts of `description`, as values for JSON; times in seconds, sizes in bytes."""
     known = trace.step[trace.step >= 0]
     spanned = [float(trace.start_s.min()), float(trace.end_s.max())] if len(trace) else None
     return {
@@ -139,8 +139,7 @@ Tables = list[tuple[str, Sequence[str], Sequence[Sequence[object]]]]
 
 
 def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
-    """Titles, columns and rows: all ranks together, each rank, each kernel and routine, each step; long ones without
-    their middle."""
+    """Titles, columns and rows: all ranks, each rank, kernel, routine and step; long ones without their middle."""
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     categories = [category.replace("_", " ") for category in CATEGORIES]
@@ -199,7 +198,7 @@ def breakdown_dict(breakdown: Breakdown) -> dict[str, Any]:
 
 
 def foot(trace: Trace) -> str:
-    """What a trace was made of, for the foot of a picture."""
+    """Origin of a trace, for the foot of a picture."""
     about = trace.metadata
     if trace.is_recording or not {"platform", "platform_sha256", "seed", "version"} <= set(about):
         return measured_origin("recorded" if trace.is_recording else "simulated")

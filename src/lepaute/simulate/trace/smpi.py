@@ -217,7 +217,7 @@ class _Calls:
             )
 
     def _check_senders(self, rows: Rows, links: Links) -> None:
-        """That a key means what it is taken for: the number of a process is its rank and one."""
+        """Checks that a key means what it is taken for: the number of a process is its rank and one."""
         wrong = rows.rank[links.start_row] + 1 != links.start_source
         if wrong.any():
             at = int(numpy.argmax(wrong))
@@ -275,7 +275,7 @@ def _names(values: list[str]) -> tuple[list[str], list[int], list[int]]:
 
 
 def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[Any]:
-    """Of each row the group of its collective operation, -1 where that is not known; shape (rows,).
+    """Group of each row's collective operation, -1 if that is not known; shape (rows,).
 
     SMPI tells no communicators. Where all ranks make the same collective calls, and of those in which all wait for all
     nobody leaves before the last has come, they are taken to be operations of all ranks.

@@ -71,15 +71,15 @@ class Trace:
     """Calls in the order of rank, then start, phases (the longer first) before calls; columns have the same length.
 
     kind, name        : codes into KINDS and names
-    step              : number of the panel, -1 where there is none
+    step              : number of the panel, -1 if there is none
     start_s           : since the start of the timed region
     m, n, k           : of kernels, 0 elsewhere; size_bytes of MPI calls, 0 elsewhere. A probe that found nothing may
                         stand for n successive ones, and a test for those with m nanoseconds between them
-    peer, tag         : -1 where there is none; peer NOBODY for MPI_PROC_NULL
+    peer, tag         : -1 if there is none; peer NOBODY for MPI_PROC_NULL
     comm              : the communicator of a message or a collective operation, the same number on all members: 0
-                        MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 where that is not known
+                        MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 if that is not known
     completion        : the same number within a rank on a request and on the call that completed it, -1 elsewhere
-    late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN where they are not known
+    late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN if they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
 

@@ -39,7 +39,7 @@ def binned(start_s: NDArray[Any], seconds: NDArray[Any], low_s: float, high_s: f
 
 
 def evenly(ranks: list[int], most: int) -> list[int]:
-    """At most so many of the ranks, the first and the last among them."""
+    """At most this many of the ranks, the first and the last among them."""
     if len(ranks) <= most:
         return ranks
     return [ranks[at * (len(ranks) - 1) // (most - 1)] for at in range(most)]
@@ -57,13 +57,13 @@ def step_starts(trace: Trace) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Of each rank what it does from low_s to high_s, without gaps.
+    """What each rank does from low_s to high_s, without gaps.
 
     codes     : of each segment, into `kinds`; of all ranks one after the other
     ticks     : how long each lasts, in TICKS of the whole; those of a rank add up to TICKS
     kinds     : (name of the call, class in colours.CALLS); the first is nothing
     shortest_s : segments shorter than this are put together: within so long, the time of each kind is true, the order
-                 is not; 0 where all are as they were
+                 is not; 0 if all are as they were
     """
 
     ranks: tuple[int, ...]

@@ -176,7 +176,7 @@ RESOLUTION = 1_000_000_000
 #: The region that holds all calls of a rank: what is in none of them is the program's own code.
 PROGRAM = "the program"
 WORLD = 0
-#: Of rows the events, as methods of the package's writer and their arguments.
+#: Events of rows, as methods of the package's writer and their arguments.
 _Events: TypeAlias = dict[int, list[tuple[str, tuple[Any, ...]]]]
 
 
@@ -185,7 +185,7 @@ def write_otf2(trace: Trace, folder: Path) -> int:
 
     A location is a rank, below its node. Messages of which both ends are in the trace go from the call that sends to
     the call in which they were received; collective operations have their communicator where that is known.
-    Raises InputError where the folder exists, MissingExtra where the package otf2 is missing.
+    Raises InputError if the folder exists, MissingExtra where the package otf2 is missing.
     """
     need("otf2", "an OTF2 archive")
     importlib.import_module("otf2.writer")
@@ -236,7 +236,7 @@ class _Archive:
         return locations
 
     def _communicators(self) -> dict[int, tuple[Any, list[int]]]:
-        """Of each group of ranks its communicator and its members, which are ordered by their rank in the world."""
+        """Communicator and members of each group of ranks, which are ordered by their rank in the world."""
         definitions, mpi, groups = self.writer.definitions, self.otf2.Paradigm.MPI, self.otf2.GroupType
         everybody = tuple(self.locations.values())
         definitions.group("ranks", group_type=groups.COMM_LOCATIONS, paradigm=mpi, members=everybody)
@@ -314,7 +314,7 @@ class _Archive:
                 ends[int(done[row])].append(("non_blocking_collective_complete", (*what, row)))
 
     def _collective(self, row: int) -> tuple[Any, ...] | None:
-        """Operation, communicator, root, bytes sent and received; None where its group is not known."""
+        """Operation, communicator, root, bytes sent and received; None if its group is not known."""
         trace = self.trace
         name, number = trace.names[trace.name[row]], int(trace.comm[row])
         if number not in self.communicators:
@@ -328,7 +328,7 @@ class _Archive:
 
 
 def _brackets(trace: Trace, rows: Sequence[int] | NDArray[Any]) -> Iterator[tuple[int, bool, int]]:
-    """Of each row of a rank when it begins (True) and ends (False), in ns; one ends with that in which it begins."""
+    """For each row of a rank, when it begins (True) and ends (False), in ns; one ends with that in which it begins."""
     inside: list[tuple[int, int]] = []
     for row in map(int, rows):
         start = round(float(trace.start_s[row]) * RESOLUTION)

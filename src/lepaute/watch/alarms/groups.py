@@ -28,7 +28,7 @@ LOOKS = frozenset(int(24 * 1.25**power) for power in range(48))
 SAME_SHARE, SAME_WIDTH = 0.1, 1.2
 #: A machine with so much evidence of a change says nothing of what others share, or how they wander.
 SUSPECTED = 10.0
-#: Of what has no name: groups that are found.
+#: Kind of what has no name: groups that are found.
 FOUND = "found"
 
 
@@ -54,7 +54,7 @@ def layers_of(
 ) -> tuple[Layer, ...]:
     """The groups whose machines share something, by their deviations so far from all that is known of each.
 
-    deviations : shape (rounds, streams), NaN where there is none; fleet : of each stream, shape (streams,)
+    deviations : shape (rounds, streams), NaN if there is none; fleet : of each stream, shape (streams,)
     nodes : (cluster, node) of each stream; changed : whose level seems to have changed, who have no say
     """
     found: list[list[tuple[Integers, Integers, float, list[str]]]] = []
@@ -184,7 +184,7 @@ class GroupEffects:
         self.layers, self._off = layers, off
 
     def take(self, round_index: int, deviations: Floats, allowed: Floats) -> Floats:
-        """What is taken off the value of each stream, by the deviations of the round from what the fleet shares.
+        """Corrections taken off the value of each stream, by the deviations of the round from what the fleet shares.
 
         allowed : changes up to this are none, of each stream
         Where too few others have a value, it is what was taken off last.

@@ -120,7 +120,7 @@ def judged_once(
 
 
 def settings_of(store: "Store") -> AlarmSettings:
-    """Those with which the store was first judged, or the defaults; raises InputError where they cannot be read."""
+    """Settings with which the store was first judged, or the defaults; raises InputError if they cannot be read."""
     days = store.alarm_days()
     try:
         return AlarmSettings(**json.loads(days["added"].iloc[0])["settings"]) if len(days) else AlarmSettings()

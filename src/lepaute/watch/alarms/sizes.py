@@ -13,7 +13,7 @@ _RATES = ("_flops", "_per_s", "_Hz")
 #: Smaller is better: durations, whole or for a piece of work, and temperatures.
 _COSTS = ("_s", "_degC")
 CONFIDENCE = 0.95
-#: Of degrees Celsius, changes count from so many times the least change of other factors on: as much as a door left
+#: Of degrees Celsius, changes count from this many times the least change of other factors on: as much as a door left
 #: open does to 50 of them is a hundredth, to a rate nothing.
 OF_TEMPERATURES = 5
 #: Of workloads of the node test by the share of an application's time that its like takes at most: a half of it, a
@@ -34,7 +34,7 @@ def least_change_of(factor: str, least_change: float) -> float:
 
 
 def worse_direction(factor: str) -> int:
-    """By the unit: -1 where a smaller value is worse, 1 where a larger one is, 0 where neither is, as of a power."""
+    """By the unit: -1 if a smaller value is worse, 1 where a larger one is, 0 if neither is, as of a power."""
     if factor.endswith(_RATES):
         return -1
     if factor.endswith(_COSTS) or "_s_per_" in factor:
@@ -74,7 +74,7 @@ class LevelChange:
         }
 
 
-def size_of_change(values: Floats, direction: int) -> LevelChange:
+def largest_level_change(values: Floats, direction: int) -> LevelChange:
     """The change in this direction (1, -1) that separates the values best, shape (n,), n >= 2, in order of time.
 
     It begins where the sum of squares within both levels is smallest. The interval is widened for the date, which is
@@ -117,7 +117,7 @@ def sizes_at(values: Floats, first: int, correlation: float) -> list[LevelChange
 
 
 def correlation_within(values: Floats, first: int) -> float:
-    """Of neighbours, within both levels."""
+    """Correlation of neighbours, within both levels."""
     return float(correlations_within(values[None], first)[0])
 
 

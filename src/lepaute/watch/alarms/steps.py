@@ -35,7 +35,7 @@ REACH = 100
 NAMED, ALARMED = 1e-4, 1e-2
 #: A machine changed with others if its change is at least this share of theirs.
 MIN_SHARE = 1 / 3
-#: Machines that did not change tell what a day did to all from so many on.
+#: Machines that did not change tell what a day did to all from this many on.
 MIN_CONTROLS = 3
 #: Values before and after a date without which nothing is said about a machine.
 MIN_BEFORE, MIN_AFTER = 3, 2
@@ -193,7 +193,7 @@ class _Hit:
     """series : of the machines that changed at date_s; changes : what is said, of each or of node "all".
 
     others : machines that changed, but at another date
-    gradual_s : when they began to drift, NaN where the change is a step
+    gradual_s : when they began to drift, NaN if the change is a step
     """
 
     date_s: float
@@ -285,7 +285,7 @@ def _alike(parts: "Iterable[tuple[Floats, int]]") -> "Iterator[tuple[list[int], 
 
 
 def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
-    """Of each its values around the date, apart from what the controls have in common, and the first from the date."""
+    """Values of each around the date, apart from what the controls have in common, and the first from the date."""
     common = _common(controls, date_s) if controls else None
     parts: dict[Machine, tuple[Floats, int]] = {}
     for one in asked:
@@ -338,7 +338,7 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
 
 
 def _correlation(parts: "Iterable[tuple[Floats, int]]") -> float:
-    """Of neighbours within levels, over all series, without the bias of means that were taken off (Kendall's)."""
+    """Correlation of neighbours within levels, over all series, without the bias of removed means (Kendall's)."""
     parts = list(parts)
     within = np.empty(len(parts))
     for places, rows, first in _alike(parts):

@@ -26,7 +26,7 @@ from lepaute.watch.alarms.groups import (
     wander_left,
     within_stretches,
 )
-from lepaute.watch.alarms.sizes import least_change_of, size_of_change
+from lepaute.watch.alarms.sizes import largest_level_change, least_change_of
 from lepaute.watch.alarms.worth_a_look import Look
 from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.store.rows import row_keys
@@ -40,10 +40,10 @@ MIN_LOOKED_AT = 5  # fewer machines know too little of how days hang together fo
 class Streams:
     """keys    : a row a stream, columns STREAM, in their order
     group   : shape (streams,), the same number for the machines of a cluster, factor and stratum
-    values  : shape (rounds, streams), NaN where there is none
+    values  : shape (rounds, streams), NaN if there is none
     day     : of each round, days since 1970, ascending, shape (rounds,)
-    times_s : shape (rounds, streams), when the value was measured, NaN where there is none
-    archive : position of the archive's id in `archives`, -1 where there is no value, shape (rounds, streams)
+    times_s : shape (rounds, streams), when the value was measured, NaN if there is none
+    archive : position of the archive's id in `archives`, -1 if there is no value, shape (rounds, streams)
     resets  : of each stream, the days on which an event begins its reference anew, ascending
     """
 
@@ -159,7 +159,7 @@ class Stretches:
         return {**self.__dict__, "streams": None}
 
     def go_on(self, streams: Streams, rounds: int) -> None:
-        """After so many rounds, with others that follow, of the same streams."""
+        """After this many rounds, with others that follow, of the same streams."""
         self.streams = streams
         more = len(streams.day) - rounds
 
@@ -298,7 +298,7 @@ class Stretches:
         return [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
 
     def evidence(self) -> dict[str, float]:
-        """Of the stretches of which a value was tested: of those that are new, and of those that can be alarms."""
+        """Evidence of stretches with a tested value: of those that are new, and of those that can be alarms."""
         tested = np.concatenate([state.tests for state in self._states()]) > 0
         evidence = np.concatenate([state.evidence() for state in self._states()])
         chosen = np.flatnonzero(tested & (self._new | (evidence >= 1)))
@@ -306,7 +306,7 @@ class Stretches:
         return {self.names[number]: float(evidence[number]) for number in chosen}
 
     def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
-        """Of each machine whose evidence, of a mean of at most 1, is as the streams of its cluster / chance."""
+        """Rows of machines whose evidence, of a mean of at most 1, reaches the streams of the cluster / chance."""
         evidence = self.state.evidence()
         enough = self.streams.keys.groupby("cluster")["node"].transform("size").to_numpy() / chance
         return [
@@ -316,7 +316,7 @@ class Stretches:
         ]
 
     def describe(self, name: str, at: int) -> list[dict[str, object]]:
-        """What an alarm says of its stream: columns of the table of alarms; of a group, a row for each machine."""
+        """Description of a stream for an alarm: columns of the table of alarms; of a group, a row for each machine."""
         number = self.number[name]
         if number < self.shared_by or self.groups is None:
             state, own = (self.state, number) if number < self.machines else (self.common, number - self.machines)
@@ -326,7 +326,7 @@ class Stretches:
         members = self.groups.members[own]
         begun = int(self.begun[number])
         seen = begun + np.flatnonzero(np.isfinite(self.groups.effects[begun : at + 1, own]))
-        change = seen[size_of_change(self.groups.effects[seen, own], direction).first]
+        change = seen[largest_level_change(self.groups.effects[seen, own], direction).first]
         with np.errstate(invalid="ignore"):
             changed_s = float(np.nanmin(self.streams.times_s[change, members]))
         # a machine that has begun anew meanwhile has less than two values; it is asked about the date like all others
@@ -351,7 +351,7 @@ class Stretches:
         fleet = np.flatnonzero(self.streams.group == number - self.machines)
         inside = np.array([number]) if number < self.machines else fleet
         times = np.nanmin(self.streams.times_s[seen][:, inside], axis=1)
-        change = size_of_change(values, direction)
+        change = largest_level_change(values, direction)
         latest = int(self.streams.archive[seen[-1], inside].max())
         since = float(times[0]) if self.since[number] < 0 else self.since[number] * DAY_S
         return {

@@ -26,14 +26,14 @@ LABEL = (
 )
 LEVEL, SCATTER = "level", "scatter"
 #: So many latest values must be back: at the old level, or at the old scatter.
-RETURNED, RETURNED_SCATTER = 5, 10
-#: Values beyond so many robust standard deviations count as if they were there.
+RETURNED, MIN_RECOVERED_SCATTER = 5, 10
+#: Values beyond this many robust standard deviations count as if they were there.
 MAX_DEVIATIONS = 4.0
 #: The logarithm of how much likelier than a step a line must be, to be called one.
 GRADUAL = 2.0
 #: What later values do not bear out, by the test of its date alone, is no longer shown.
 BORNE_OUT = 1e-3
-#: A scatter is one of so many values at least.
+#: A scatter is one of this many values at least.
 MIN_SCATTER = 3
 COLUMNS = (
     *("cluster", "node", "cpu", "factor", "stratum", "day", "kind", "changed_s", "gradual", "size"),
@@ -115,7 +115,7 @@ def _level(x: Floats, look: Look, found: Onset, least_change: float) -> dict[str
 
 
 def _wider(x: Floats) -> int | None:
-    """The first value of a scatter that is wider than before, by likelihood; None where none is."""
+    """The first value of a scatter that is wider than before, by likelihood; None if none is."""
     n = len(x)
     squares = np.cumsum((x - np.median(x)) ** 2)
     k = np.arange(MIN_SCATTER, n - MIN_SCATTER + 1)
@@ -142,7 +142,7 @@ def _is_scatter(x: Floats, wider: int, drawn_in: Floats, found: Onset) -> bool:
 def _scatter(x: Floats, times_s: Floats, first: int, middle: float, least_change: float) -> dict[str, Any] | None:
     off = (x - np.median(x)) ** 2
     before, after = (float(np.sqrt(part.mean())) for part in (off[:first], off[first:]))
-    latest = float(np.sqrt(off[first:][-RETURNED_SCATTER:].mean()))
+    latest = float(np.sqrt(off[first:][-MIN_RECOVERED_SCATTER:].mean()))
     if not after >= least_change * middle:
         return None
     return {
@@ -153,7 +153,7 @@ def _scatter(x: Floats, times_s: Floats, first: int, middle: float, least_change
         "size_low": np.nan,
         "size_high": np.nan,
         "worse": True,
-        "stands": len(x) - first < RETURNED_SCATTER or latest**2 > before * after,
+        "stands": len(x) - first < MIN_RECOVERED_SCATTER or latest**2 > before * after,
     }
 
 

@@ -63,7 +63,7 @@ class ArchivedRun:
     def started_s(self) -> float:
         """When measuring began: the phase `run`, else the first one; seconds since the epoch by the controller's clock.
 
-        Raises InputError where the archive has no date.
+        Raises InputError if the archive has no date.
         """
         starts = {phase.name: when for phase in reversed(self.about.phases) if (when := archived_date(phase.start))}
         when = starts.get("run") or min(starts.values(), default=None) or archived_date(self.about.created)
@@ -83,7 +83,7 @@ class ArchivedRun:
         return max(ended, key=lambda phase: phase[1], default=None)
 
     def clock_offset_s(self, node: str) -> float:
-        """The node's clock minus the controller's, at the beginning; 0 where it was not measured."""
+        """The node's clock minus the controller's, at the beginning; 0 if it was not measured."""
         if "clock.json" not in self.archive.members():
             return 0.0
         for entry in map(mapping, sequence(self.archive.json("clock.json"))):
@@ -96,13 +96,13 @@ class ArchivedRun:
         return tuple(name for name in self.archive.members() if name.startswith(_TABLES) and name.endswith(_PARQUET))
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """What several kinds of factors take, made when it is first asked for."""
+        """A value that several kinds of factors take, made when it is first asked for."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]  # type: ignore[no-any-return]
 
     def nodes_of(self, frame: "pd.DataFrame") -> "pd.Series[str] | None":
-        """The node of each row; None where rows do not name theirs and there are several."""
+        """The node of each row; None if rows do not name theirs and there are several."""
         for name in ("node", "host"):
             if name in frame:
                 return frame[name].astype(str).map(printable)
@@ -111,7 +111,7 @@ class ArchivedRun:
         return pd.Series([next(iter(self.states))] * len(frame), index=frame.index)
 
     def named_nodes(self, frame: "pd.DataFrame", member: str) -> "pd.Series[str]":
-        """As `nodes_of`, of the rows of a table; raises FitError where they do not name their nodes."""
+        """As `nodes_of`, of the rows of a table; raises FitError if they do not name their nodes."""
         nodes = self.nodes_of(frame)
         if nodes is None:
             remedy = "measure again" if self.is_calibration else "record a column `node`"
@@ -154,7 +154,7 @@ class ArchivedRun:
 
     @cached_property
     def protocol(self) -> Mapping[str, str]:
-        """What every value of the run has among its conditions."""
+        """Conditions that every value of the run has."""
         about = self.about
         settings = mapping(self.archive.metadata.get("settings"))
         known = {"Lepaute": about.lepaute_version, "kind of run": about.kind}
@@ -180,7 +180,7 @@ class ArchivedRun:
 
     @cached_property
     def plan(self) -> Mapping[str, str]:
-        """What the whole run does, for factors that depend on all of it, such as a temperature."""
+        """Plan of the whole run, for factors that depend on all of it, such as a temperature."""
         if self.is_calibration:
             keys = ("seed", "nbs", "network_bytes", "most_n", "blocks", "most_message_bytes")
             return {name: _json(self.archive.metadata.get(name)) for name in keys}
@@ -231,7 +231,7 @@ class ArchivedRun:
 
 
 def last_attempts(table: "pd.DataFrame", *keys: str) -> "pd.DataFrame":
-    """Of what was made again since other load disturbed it, by those of the keys that the table has, the last."""
+    """Only the last attempt at what other load disturbed, by those of the keys that the table has."""
     if "attempt" not in table or len(table) == 0:
         return table
     keys = tuple(name for name in keys if name in table)

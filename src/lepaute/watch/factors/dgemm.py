@@ -112,9 +112,9 @@ def _of_experiment(run: ArchivedRun) -> "pd.DataFrame | None":
         table = run.archive.table(member)
         if not {*SIZE, DURATION} <= set(table.columns):
             continue
-        kind = next((name for name in ("kernel", "kind") if name in table), None)
+        label = next((name for name in ("kernel", "kind") if name in table), None)
         own = member.rpartition("/")[2].startswith(DGEMM)
-        rows = table[table[kind].astype(str) == DGEMM] if kind else table if own else table.iloc[:0]
+        rows = table[table[label].astype(str) == DGEMM] if label else table if own else table.iloc[:0]
         if len(rows) == 0:
             continue
         for column in (*SIZE, DURATION):
@@ -194,7 +194,7 @@ def coefficients(run: ArchivedRun) -> Iterator[FactorValue]:
 
 
 def regression(m: Floats, n: Floats, k: Floats, duration_s: Floats) -> Regression:
-    """The two fits of some calls, vectors of shape (calls,); empty where there are no more sizes than terms.
+    """The two fits of some calls, vectors of shape (calls,); empty if there are no more sizes than terms.
 
     The deviation of a size is that between its calls, with one degree of freedom less than calls; sizes of one call do
     not enter it.

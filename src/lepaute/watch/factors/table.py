@@ -78,7 +78,7 @@ def unregister(name: str) -> None:
 def kinds() -> tuple[Kind, ...]:
     """All of them: of this package, of installed distributions in the order of their names, and those registered.
 
-    Raises InputError where one of a distribution cannot be loaded, or two have the same name.
+    Raises InputError if one of a distribution cannot be loaded, or two have the same name.
     """
     known = {kind.name: kind for kind in BUILT_IN}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -134,7 +134,7 @@ def _one_line(problem: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A value with its state, and its conditions; None where those of what is absent are not known."""
+    """A value with its state, and its conditions; None if those of what is absent are not known."""
 
     value: FactorValue
     state: str
@@ -178,7 +178,7 @@ def why_strata_differ(a: "Archive", b: "Archive", factor: str) -> tuple[str, ...
     """Why values of a factor in two archives are not comparable: a line a condition that differs; none if they are.
 
     Nodes and processors of the same name are compared; where there are none, the first of each.
-    Raises InputError where one of the archives does not have the factor.
+    Raises InputError if one of the archives does not have the factor.
     """
     first, second = _conditions(a, factor), _conditions(b, factor)
     pairs = [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]
@@ -246,7 +246,7 @@ def _absent(run: ArchivedRun, measured: Mapping[tuple[str, int, str], _Row], eve
 def _planned(run: ArchivedRun) -> tuple[str, ...]:
     """The factors that a run would have given, by its design: what is absent where it failed before it measured them.
 
-    None where its design is not known; of every calibration those of dgemm and of its sentinels. Messages, and what the
+    None if its design is not known; of every calibration those of dgemm and of its sentinels. Messages, and what the
     monitor sees, are not known before.
     """
     if run.is_calibration:

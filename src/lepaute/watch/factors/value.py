@@ -68,7 +68,7 @@ def cells_text(frame: "pd.DataFrame", columns: Sequence[str]) -> str:
         counts["\t".join(map(_plain, key if isinstance(key, tuple) else (key,)))] += int(count)
     common = gcd(*counts.values())
     lines = sorted(f"{key}\t{count // common}" for key, count in counts.items())
-    ranges = [_range(name, frame[name]) for name in columns if pd.api.types.is_numeric_dtype(frame[name])]
+    ranges = [_range_text(name, frame[name]) for name in columns if pd.api.types.is_numeric_dtype(frame[name])]
     return f"{len(lines)} of {', '.join(ranges or columns)} (sha256 {fingerprint([*columns, *lines])})"
 
 
@@ -81,7 +81,7 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _range(name: str, column: "pd.Series[float]") -> str:
+def _range_text(name: str, column: "pd.Series[float]") -> str:
     known = column.dropna()
     low, high = (f"{float(value):.15g}" for value in ((known.min(), known.max()) if len(known) else (0, 0)))
     return f"{name} {low}" + (f" to {high}" if high != low else "")
@@ -93,7 +93,7 @@ class FactorValue:
 
     node       : as the archive names it
     factor     : with its unit, such as dgemm_rate_flops
-    value      : SI; NaN where it should have been measured and was not
+    value      : SI; NaN if it should have been measured and was not
     cpu        : number of the processor (socket); WHOLE_NODE for what is of all of it
     conditions : what a value must have in common with this one to be comparable, besides the protocol of the run and
                  Lepaute's version, which are added: name -> text
@@ -129,6 +129,6 @@ class FactorValue:
 
 
 def rate_of(work: Any, duration_s: Any) -> float:
-    """All work over all time, of two arrays or columns; NaN where there is no time."""
+    """All work over all time, of two arrays or columns; NaN if there is no time."""
     time_s = float(duration_s.sum())
     return float(work.sum()) / time_s if time_s > 0 else math.nan

@@ -36,7 +36,7 @@ _FIRST_EPOCH = 1e9
 
 
 def inferred(source: Source, node: str) -> Mapping | None:
-    """The mapping that the heading of a CSV file and its first row suggest; None where they name no node or no number.
+    """The mapping that the heading of a CSV file and its first row suggest; None if they name no node or no number.
 
     node : of all rows, where it is given. Units are those in brackets, at the end of a heading, or the heading itself;
     what a heading calls a rate is one a second, a duration is in seconds.
@@ -119,7 +119,7 @@ def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) ->
 
 
 class _Job(NamedTuple):
-    """What all values of a row have in common; columns as watch.values has them."""
+    """Common part of all values of a row; columns as watch.values has them."""
 
     cluster: str
     node: str

@@ -115,7 +115,7 @@ SomeCell = Annotated[Cell, BeforeValidator(_column)]
 
 
 class Mapping(_Part):
-    """What each column of a CSV file says.
+    """Meaning of each column of a CSV file.
 
     factors : of a table with a column a factor: name of the factor, its column and unit
     factor, value, unit : of a table with a row a value instead: columns of the factor's name, of the value and of its

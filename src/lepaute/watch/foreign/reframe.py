@@ -123,7 +123,7 @@ def _rows_of(every: list[Case], cluster: str, node: str, omitted: Counter[str]) 
 
 
 def _factor(case: Case, variable: str) -> tuple[str, float]:
-    """Name and value in SI units; NaN where there is none. A unit that is not known stays, at the end of the name."""
+    """Name and value in SI units; NaN if there is none. A unit that is not known stays, at the end of the name."""
     value, text = case.variables[variable]
     name = f"{case.name}:{variable}"
     unit = si_unit(text)
@@ -147,7 +147,7 @@ _DATE_FIELD = re.compile(
     r"(?:^|(?<=[^\w\s:.+-])|(?<=\t))"
     r"(?P<date>\d{4}-\d\d-\d\d[T ][\d:.]{5,30}(?:Z|[+-]\d\d:?\d\d)?)(?P<separator>[^\w\s:.+-]|\t)"
 )
-#: Of a git checkout "reframe 3.3.0-dev0 (rev: 0a1b2c3d)".
+#: Version as of a git checkout: "reframe 3.3.0-dev0 (rev: 0a1b2c3d)".
 _VERSION = re.compile(r"reframe [\w.+-]{1,40}(?: \(rev: [0-9a-f]{1,40}\))?")
 #: Columns that hold the name of a test, the best first.
 _NAMES = ("display_name", "name", "unique_name", "short_name")
@@ -175,7 +175,7 @@ def _is_old(line: str) -> bool:
 def _old_case(line: str, where: str) -> Case:
     """The fields may stand in any order, but for the value, its reference and its unit, which are neighbours."""
     match = _DATE_FIELD.search(line)
-    # by hand: a pattern with so many gaps takes its time where it fails
+    # by hand: a pattern with this many gaps takes its time where it fails
     separator = match["separator"] if match is not None else "|"
     before, reference, behind = line.strip().partition(f"{separator}ref=")
     *texts, assigned = before.split(separator)
@@ -213,7 +213,7 @@ def _old_case(line: str, where: str) -> Case:
 
 
 def _test(info: str) -> tuple[str, str, str, str]:
-    """Name, system, partition and environment; empty where there is none.
+    """Name, system, partition and environment; empty if there is none.
 
     Of "NAME @SYSTEM:PARTITION+ENVIRON", with a digest of the parameters before the @ in 4.x, or "NAME on S:P using E".
     """

@@ -16,7 +16,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import read_bytes
 from lepaute.watch.values import KEY, check_values
 
-#: Of a file, also after unpacking; a table of a million rows.
+#: Most bytes of a file, also after unpacking; a table of a million rows.
 MAX_BYTES = 64 << 20
 _SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 
@@ -74,7 +74,7 @@ class Source:
 
 
 def read_source(path: str | Path, *, by_lines: bool = False) -> Source:
-    """The file, unpacked where it is gzip by its content; raises InputError where it cannot be read or is too large.
+    """The file, unpacked where it is gzip by its content; raises InputError if it cannot be read or is too large.
 
     by_lines : a large file that is not packed is none too large: its `lines` are asked for
     """
@@ -169,14 +169,14 @@ def checked_table(frame: "pd.DataFrame", name: str) -> "pd.DataFrame":
 
 
 def check_names(names: Iterable[tuple[str, str]], name: str) -> None:
-    """Raises InputError where one of the (column, text) cannot be printed, or stored."""
+    """Raises InputError if one of the (column, text) cannot be printed, or stored."""
     for column, text in names:
         if not text.isprintable():
             raise InputError(f"{name}: the {column} {text[:60]!r} cannot be printed; give it another name")
 
 
 def node_of(node: str, reported: str, name: str) -> str:
-    """The node that was given, else the one that the file reports; raises InputError where neither is."""
+    """The node that was given, else the one that the file reports; raises InputError if neither is."""
     if not (node or reported):
         raise InputError(f"{name}: does not say on which node it ran; give the node (--node)")
     return node or reported

@@ -18,7 +18,7 @@ LATEST_S = dt.datetime(2200, 1, 1, tzinfo=dt.UTC).timestamp()
 
 
 def date_reader(form: str, timezone: str = "UTC") -> Callable[[str], float]:
-    """What turns a text into seconds since the epoch.
+    """Function that turns a text into seconds since the epoch.
 
     form     : iso (2026-11-23T07:24:05+01:00, 2026-11-23 07:24, 2026-11-23), one of EPOCHS, or a format of strptime
     timezone : of dates that do not say theirs, such as Europe/Paris; of an hour that occurs twice the first is taken
@@ -113,7 +113,7 @@ _WORDS: dict[str, tuple[str, float, dict[str, float]]] = {
     "Hz": ("Hz", 1.0, _DECIMAL),
     **{word: (word, 1.0, _DECIMAL | _SMALL) for word in "WJVA"},
 }
-#: Those that take no prefix, in lower case.
+#: Units that take no prefix, in lower case.
 _WHOLE = {
     **dict.fromkeys(("", "1"), Unit("")),
     **dict.fromkeys(("%", "percent"), Unit("", 0.01)),
@@ -134,7 +134,7 @@ EXAMPLES = "s, ms, Hz, GHz, W, J, degC, K, B/s, MB/s, GiB/s, Gbit/s, flop/s, Gfl
 
 
 def si_unit(text: str) -> Unit | None:
-    """The unit that a text such as GHz, MB/s, GiB/s, us, Gflops or degC names; None where it names none.
+    """The unit that a text such as GHz, MB/s, GiB/s, us, Gflops or degC names; None if it names none.
 
     An M is 10^6 and an Mi 2^20; a B is a byte, b and bit are bits. Rates of anything else keep its name: images/s is
     images_per_s.
@@ -155,7 +155,7 @@ def si_unit(text: str) -> Unit | None:
 
 @lru_cache(maxsize=1000)
 def unit_of(text: str) -> Unit:
-    """As `si_unit`; raises InputError where there is none."""
+    """As `si_unit`; raises InputError if there is none."""
     unit = si_unit(text)
     if unit is None:
         raise InputError(f"the unit {text[:40]!r} is not known; give {EXAMPLES}")

@@ -34,12 +34,12 @@ from lepaute.watch.judging.reference import (
 from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, NODE, check_values, day_numbers, is_packed, vectors
 
-#: Of the tests by default; the windows are the latest job and the latest five.
+#: Defaults of the tests; the windows are the latest job and the latest five.
 CONFIDENCE = 0.9999
 WINDOWS = (1, 5)
 #: Joins the names of factors that are tested as one vector.
 AND = " & "
-#: Machines are judged in turn, so many numbers of their covariances at a time.
+#: Machines are judged in turn, this many numbers of their covariances at a time.
 _NUMBERS_AT_ONCE = 1_000_000
 _FIELDS = ("n", "degrees_of_freedom", "statistic", "p_value", "direction", "low", "high", "missing")
 #: Other nodes without which it cannot be told what a day did to all.
@@ -70,7 +70,7 @@ def judge(
     Columns: cluster, node, cpu, job, started_s, stratum, archive, factor (names joined by AND), r, p, pooled, outlier
     (logged as one: tested, but no reference), n, degrees_of_freedom (of the covariance), statistic, p_value, direction,
     low, high (of the mean of r observations, in the unit of the factor), missing, log10_p (of the p-value, also where
-    that is too small for a number). Where `missing` is not 0, there are not yet enough observations, by so many at
+    that is too small for a number). Where `missing` is not 0, there are not yet enough observations, by this many at
     least, and statistic, p_value, low, high and log10_p are NaN.
     Raises InputError for a table that is none or empty, a factor that it does not have, and windows or a confidence
     that cannot be.
@@ -98,7 +98,7 @@ def vectors_asked(factors: "Sequence[str | Sequence[str]]") -> list[tuple[str, .
 
 
 def check_windows(windows: Sequence[int]) -> None:
-    """Raises InputError where there is none."""
+    """Raises InputError if there is none."""
     if not windows:
         raise InputError("no window is given; give numbers of observations such as 1 and 5")
 
@@ -127,9 +127,9 @@ def joined(parts: "list[pd.DataFrame]") -> "pd.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class _SharedDays:
-    """What the machines of a group say of each observation's day.
+    """Day effects of each observation from the machines of its group.
 
-    effect : of the day, shape (rows, p); 0 where no machine has a reference yet
+    effect : of the day, shape (rows, p); 0 if no machine has a reference yet
     share  : of the observation itself in the effect, shape (rows,)
     peers  : other machines that it rests on, shape (rows,), and other nodes
     peers_n : of the reference sets of these, harmonic mean, shape (rows,)
@@ -157,7 +157,7 @@ class Compared:
 
     keys : their columns but for the values, which are x, shape (rows, p)
     frozen : references that end where an open regression begins
-    shared : what peers say of each day; None where each machine is tested by itself
+    shared : what peers say of each day; None if each machine is tested by itself
     digest : tells what a verdict rests on, shape (rows,)
     """
 
@@ -317,7 +317,7 @@ def _contrasts(
 
 
 class _Series:
-    """Of each series so far: values, their mean without effects of days, scatter and its degrees of freedom."""
+    """State of each series so far: values, their mean without effects of days, scatter and its degrees of freedom."""
 
     def __init__(self, count: int, p: int) -> None:
         self.n: Integers = np.zeros(count, np.int64)
@@ -350,7 +350,7 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """Of one day: the effect, and what it rests on.
+    """Effect of one day: the effect, and what it rests on.
 
     share : of each observation in it; series, weight : of the machines that are not far from the others
     nodes : all that were measured and have a reference
@@ -397,7 +397,7 @@ def _effect(x: Floats, series: Integers, node: Integers, state: _Series, spread:
 
 
 def _near(delta: Floats, weight: Floats, spread: Floats) -> Booleans:
-    """Those within FAR scales of the median in each variable; all of them where most are equal.
+    """Values within FAR scales of the median in each variable; all of them if most are equal.
 
     spread : of earlier days, shape (p,); that of the day counts if it is more, as it may be small by chance
     """

@@ -17,7 +17,7 @@ from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import DAY_S, MACHINE, check_values, is_packed, vectors
 
-#: Of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
+#: Version of the rule by which verdicts are given, by itself and pooled; another rule gives other verdicts.
 RULES = {False: "region 1", True: "shared days 1"}
 #: A cluster and a vector of its factors.
 Vector = tuple[str, tuple[str, ...]]
@@ -57,10 +57,10 @@ def vector_tests(
     selection: Selection,
     since_s: Mapping[Vector, float] | None = None,
 ) -> "Iterator[pd.DataFrame | None]":
-    """For each of the cases, a vector of factors in a cluster, its verdicts in all windows; None where it has no job.
+    """For each of the cases, a vector of factors in a cluster, its verdicts in all windows; None if it has no job.
 
     since_s : when the first job of a case began that is asked about, where earlier ones are known
-    Raises InputError where no case has any job.
+    Raises InputError if no case has any job.
     """
     new: list[pd.DataFrame] = []
     without_jobs = not since_s

@@ -114,7 +114,7 @@ def _references(observations: pd.DataFrame, changelog: Changelog) -> References:
 
 @lru_cache(maxsize=1)
 def machine_digests(refs: References) -> Digests:
-    """Of each observation, with what it is compared with: the kept ones before it in its series, shape (rows,).
+    """Digest of each observation, with what it is compared with: the kept ones before it in its series, shape (rows,).
 
     Two observations have the same digest if job, date, beginning of the stretch and being an outlier are the same for
     all of them. Values need not be told: in a store they never change.
@@ -179,7 +179,7 @@ def _mixed(x: Digests) -> Digests:
 
 
 def digests_of(digests: Digests, settings: str) -> Digests:
-    """Of the digests and the settings."""
+    """Each digest combined with the settings."""
     settings_hash = np.frombuffer(hashlib.blake2b(settings.encode(), digest_size=8).digest(), ">u8").astype(np.uint64)
     return _mixed(digests ^ settings_hash)
 

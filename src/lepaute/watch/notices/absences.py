@@ -16,7 +16,7 @@ from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import STATES
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Machine, day_numbers, day_of, parts_of
 
-#: A machine does not report if it is late by so many of its usual intervals, and others reported on so many days.
+#: A machine does not report if it is late by this many of its usual intervals, and others reported on this many days.
 LATE_INTERVALS, LATE_DAYS = 3.0, 3
 #: Jobs in a row that did not end well, from which on a machine counts as absent.
 MIN_CONSECUTIVE_FAILURES = 1
@@ -26,7 +26,7 @@ MIN_CONSECUTIVE_FAILURES = 1
 class Absence:
     """Machines without a value since `last` (None: ever), on `days` later days with jobs of others.
 
-    state : of their latest job; "" where there is no job at all; jobs : that did not end well, in a row
+    state : of their latest job; "" if there is no job at all; jobs : that did not end well, in a row
     """
 
     cluster: str
@@ -60,7 +60,7 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
     days_away (days since then on which other nodes of the cluster had jobs), usual_share (of the cluster's days between
     its first and last job, those on which it had one), p_value: the probability of as many failures or more if all
     nodes of the cluster failed alike and jobs failed independently (Fisher's exact test; what one failure ends on other
-    nodes is aborted, and is no failure). NaN where the cluster has no other node.
+    nodes is aborted, and is no failure). NaN if the cluster has no other node.
     """
     table = jobs.assign(day=day_numbers(jobs["started_s"]))
     for state in STATES:
@@ -106,7 +106,7 @@ def absences(jobs: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _as_many(bad: int, tried: int, all_bad: int, total_jobs: int) -> float:
-    """The chance of so many bad ones or more among those tried, which are any of all: the hypergeometric tail."""
+    """The chance of this many bad ones or more among those tried, which are any of all: the hypergeometric tail."""
 
     def log_choices(n: "int | Floats", k: "Floats") -> "Floats":
         return np.asarray(gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(n - k + 1))
@@ -127,7 +127,7 @@ def absences_of(values: "pd.DataFrame") -> tuple[Absence, ...]:
 
 
 def _absent(values: "pd.DataFrame") -> "Iterator[tuple[tuple[str, int], dt.date | None, int, str, int]]":
-    """Of a cluster, the machines that are away: (node, cpu), and last, days, state and jobs of an Absence."""
+    """Machines of a cluster that are away: (node, cpu), and last, days, state and jobs of an Absence."""
     job = row_keys(values, [*MACHINE[1:], "job"])
     order = np.argsort(job, kind="stable")
     starts = np.flatnonzero(np.diff(job[order], prepend=-1))

@@ -55,7 +55,7 @@ class Notice:
     """Something to look at; not an event, since nothing changed, or nobody can say when.
 
     kind     : one of the kinds above
-    cpu      : -1 where it is about the node; factor: empty where it is about none
+    cpu      : -1 if it is about the node; factor: empty if it is about none
     since_s  : the first job that it is about, or the last one before
     size     : relative to the median of its peers; NaN for other kinds
     nodes    : that an unconfirmed change is of, where they are several
@@ -90,7 +90,7 @@ class Notice:
 
 
 def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
-    """Those for the worse: of machines that are unlike their peers, then of unconfirmed changes, the largest first."""
+    """Notices for the worse: of machines unlike their peers, then of unconfirmed changes, the largest first."""
     return tuple(sorted((n for n in noticed if n.is_worse), key=lambda n: (n.kind != UNLIKE_PEERS, -abs(n.size))))
 
 
@@ -108,7 +108,7 @@ def notices(
     least_change: LeastChange | None = None,
     level: float = LEVEL,
 ) -> tuple[Notice, ...]:
-    """What there is to say besides events; `level` is the chance of any of each kind where nothing is wrong.
+    """Notices besides events; `level` is the chance of any of each kind where nothing is wrong.
 
     values, changelog, least_change : as for `propose`
     In order of kind, cluster, node, processor and factor. Raises InputError as that does.
@@ -228,7 +228,7 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ..
 
 
 def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, changelog: Changelog) -> float:
-    """inf where none is."""
+    """inf if none is."""
     changed = machines[:: max(8, len(machines) // MAX_CHANGED)].set_index(MACHINE).index
     late = (rows.set_index(MACHINE).index.isin(changed)) & (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)

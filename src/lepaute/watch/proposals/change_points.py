@@ -36,7 +36,7 @@ from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values
 
 #: The chance that a run over machines that never change has any change point.
 LEVEL = 0.05
-#: Of intervals.
+#: Confidence of intervals.
 CONFIDENCE = 0.95
 #: Relative change from which on a step matters. BIOS upgrades moved rates by 1 to 5 %, a changed file of sizes by 3 %,
 #: and rates of the same processor scatter by up to 1 % from day to day. Of Celsius degrees, 1 % would be half of one,
@@ -180,7 +180,7 @@ def find_change_points(
 def least_change_of(factor: str, least_change: LeastChange | None) -> float:
     """The smallest relative change of the factor that matters: as asked for, or by default by its unit.
 
-    Raises InputError where it is below 0.
+    Raises InputError if it is below 0.
     """
     default = sizes.least_change_of(factor, MIN_CHANGE)
     if least_change is None:
@@ -201,7 +201,7 @@ def _stretches(series: WatchedSeries) -> list[tuple[int, int]]:
 
 
 def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
-    """Of each having a drift; 1 where a season is left."""
+    """p-value of each having a drift; 1 where a season is left."""
     p_values = [1.0] * len(every)
     drifting = [number for number, series in enumerate(every) if series.node and not series.local]
     by_correlation: dict[float, list[int]] = defaultdict(list)
@@ -216,7 +216,7 @@ def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
 
 
 def _step_p_values(every: Sequence[WatchedSeries]) -> list[float]:
-    """Of each having a step: the least of its stretches, corrected for their number."""
+    """p-value of each having a step: the least of its stretches, corrected for their number."""
     parts = [
         (number, series.relative[a:b])
         for number, series in enumerate(every)
@@ -419,7 +419,7 @@ def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator
     for series in group.machines:
         left = [cut for cut in own if cut.series is series]
         for cut in shared:
-            mine = next((each for each in left if _same_days(each, cut)), None)
+            mine = next((each for each in left if _is_same_change(each, cut)), None)
             point = _with_common(series, mine, cut)
             if mine is not None:
                 left.remove(mine)
@@ -483,7 +483,7 @@ def _implied(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterato
                 yield _Cut(series, place, begin, end, best.p_value, best.confidence, shift)
 
 
-def _same_days(mine: _Cut, cut: _Cut) -> bool:
+def _is_same_change(mine: _Cut, cut: _Cut) -> bool:
     """A change whose date is hardly known could be any: its best date has to be near, too."""
     place = int(np.searchsorted(mine.series.started_s, cut.dates[1]))
     return _overlap(mine.bounds, cut.bounds) and abs(mine.index - place) <= COMMON_REACH // 2

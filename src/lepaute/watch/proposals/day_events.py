@@ -112,7 +112,7 @@ def day_events(
     Days of the same nodes at most MAX_GAP_DAYS apart are one event; nodes on less than a quarter of its days are left
     out of `machines`, not out of `jobs`. Where more than half of what was alarmed was not back afterwards, by the
     median of its next five values, something has lasted, and it is no event of days. In order of date.
-    Raises InputError where verdicts lack a column.
+    Raises InputError if verdicts lack a column.
     """
     if missing := [name for name in _COLUMNS if name not in verdicts]:
         raise InputError(f"the table of verdicts has no column {missing[0]}; give what `judge` returns")
@@ -142,7 +142,7 @@ def _tested(verdicts: "pd.DataFrame", counted: "Booleans | None") -> "Integers":
 
 
 def _alarming(alarms: "pd.DataFrame", values: "pd.DataFrame") -> "pd.DataFrame":
-    """The alarms with their day and the relative size of the deviation, NaN where it is not known."""
+    """The alarms with their day and the relative size of the deviation, NaN if it is not known."""
     texts = dict.fromkeys(("cluster", "node", "job", "factor"), "str")
     rows = alarms.astype(texts)
     theirs = values[values["node"].isin(rows["node"].unique()) & values["job"].isin(rows["job"].unique())]
@@ -197,7 +197,7 @@ def _days(
 
 
 def _day_p_values(hit: "Booleans", tested: "Booleans") -> "Floats":
-    """The chance of so many alarms a day, with the share of alarms on all other days; both of shape (days, nodes)."""
+    """The chance of this many alarms a day, with the share of alarms on all other days; both of shape (days, nodes)."""
     hits, tests = hit.sum(axis=1), tested.sum(axis=1)
     return np.asarray(
         stats.binom.sf(hits - 1, tests, np.minimum(1.0, (hits.sum() - hits + 1) / (tests.sum() - tests + 1)))

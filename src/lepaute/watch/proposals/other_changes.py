@@ -54,7 +54,7 @@ def with_other_changes(
 
 
 def _from_store(store: "Store") -> Callable[[str], Archive]:
-    """Opens the files that were ingested; raises InputError where one is not there, or is another archive by now."""
+    """Opens the files that were ingested; raises InputError if one is not there, or is another archive by now."""
     known = store.archives()
     source = dict(zip(known["id"], known["source"], strict=True))
 

@@ -24,7 +24,7 @@ from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
 CONFIDENCE = 0.95
 #: On either side, or there is no error to speak of; and pairs of a machine before and after.
 FEWEST, MIN_PAIRS = 3, 5
-#: Of neighbours, before any day is seen; worth so many days, as in `change_evidence`.
+#: Correlation of neighbours before any day is seen; worth this many days, as in `change_evidence`.
 PRIOR_CORRELATION, PRIOR_DAYS = 0.6, 20
 MAX_CORRELATION = 0.9
 
@@ -50,7 +50,7 @@ def before_after(
     many independent values would say as much), before, after (means, in the unit of the factor; about 1 in the row of
     all), change, low, high (relative to before), p_value, p_adjusted (Holm over the machines of a factor; the row of
     all by itself), missing (jobs that are missing on a side at least; the rest is NaN then), pairs (machines that the
-    row of all is of, where its days are too few for an error: 0 where they are enough), p_differs (of a machine of
+    row of all is of, where its days are too few for an error: 0 if they are enough), p_differs (of a machine of
     these pairs: that any of them is as far from the others by chance).
     Welch's t-test with the variances of means of autocorrelated series (`stats.level_shift`). The correlation is that
     of all machines together, since no machine has enough days for one of its own. The row of all is the mean over
@@ -121,7 +121,7 @@ def _halves(one: "pd.DataFrame") -> "tuple[Floats, Floats]":
 
 
 def _correlation(machines: "list[tuple[Floats, Floats]]") -> float:
-    """Of neighbouring days of any of these machines: from products of deviations, with the bias of means taken off."""
+    """Correlation of neighbouring days of these machines: from products of deviations, without the bias of means."""
     power = products = 0.0
     free = count = 0
     for sides in machines:

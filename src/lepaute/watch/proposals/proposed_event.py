@@ -115,7 +115,7 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
 
 @dataclass(frozen=True, slots=True)
 class FactorChange:
-    """What became of a factor: the median over its machines, and the least and largest bound of their intervals.
+    """Change of a factor: the median over its machines, and the least and largest bound of their intervals.
 
     size, low, high : relative to before; NaN bounds for days, of which each has its own interval
     """
@@ -241,7 +241,7 @@ class ProposedEvent:
 def factor_changes(
     rows: Mapping[tuple[str, int], Sequence[tuple[Machine, float, float, float]]],
 ) -> tuple[FactorChange, ...]:
-    """Of the machine, size, low and high of each factor and direction, the one on most machines first."""
+    """Change of each factor and direction by machine, size, low and high, the one on most machines first."""
     changes = []
     for (factor, _), sizes in rows.items():
         size = median(row[1] for row in sizes)

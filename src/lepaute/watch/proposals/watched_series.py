@@ -28,10 +28,10 @@ from lepaute.watch.values import DAY_S, MACHINE, day_numbers, in_turn, parts_of,
 
 #: Machines without which a day has no effect of its own.
 MIN_MACHINES = 8
-#: A day on which fewer were measured takes in so many days before and after it, as few as are enough.
+#: A day on which fewer were measured takes in this many days before and after it, as few as are enough.
 REACHES = (0, 1, 3, 7)
 _POLISHES = 2
-#: Of fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
+#: With fewer series the correlations of neighbours say too little about each other: see `_least_correlation`.
 MIN_SERIES = 8
 #: Standard errors added to the correlation of a series that has no others beside it.
 CAUTION_ALONE = 3.0
@@ -39,7 +39,7 @@ CAUTION_ALONE = 3.0
 MAX_CORRELATION = 0.9
 #: So many effects of the days have a mean that is the season.
 SEASON_VALUES = 15
-#: The change is at most so many values before there is evidence of it; levels of so many values tell where.
+#: The change is at most this many values before there is evidence of it; levels of this many values tell where.
 REACH = 20
 
 
@@ -69,7 +69,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     """The common part of deviations; all arrays of shape (rows,).
 
     day      : days since the epoch; series: a number for each machine; relative: its deviation from its own level
-    None where no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
+    None if no day has MIN_MACHINES machines: then nothing can be told apart. Days without enough of them within
     the widest reach take the effect of the days next to them, on a straight line between both.
     """
     at, days = pd.factorize(day, sort=True)
@@ -110,7 +110,7 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
 
 
 def _middles(sums: "Floats", counts: "Integers", machines: "Integers") -> "Floats":
-    """Of each day, the median over its machines of the means of their values; sums, counts: shape (days, machines)."""
+    """For each day, the median over its machines of the means of their values; sums, counts: shape (days, machines)."""
     means = np.divide(sums, counts, out=np.full(sums.shape, np.inf), where=counts > 0)
     means.sort(axis=1)
     day = np.arange(len(means))
@@ -118,14 +118,14 @@ def _middles(sums: "Floats", counts: "Integers", machines: "Integers") -> "Float
 
 
 def _means(members: "Integers", values: "Floats") -> "Floats":
-    """Of each machine among them."""
+    """Mean of each machine among them."""
     counts = np.bincount(members)
     there = counts > 0
     return np.asarray(np.bincount(members, values)[there] / counts[there])
 
 
 def medians_of(members: "Integers", values: "Floats") -> "Floats":
-    """Of each machine, all of which are among them."""
+    """Median of each machine, all of which are among them."""
     return np.asarray(pd.Series(values).groupby(members).median(), dtype=np.float64)
 
 
@@ -136,7 +136,7 @@ class WatchedSeries:
     node, cpu        : of the machine; node is "" for the effect of the days, which all of them share
     started_s        : dates, ascending, shape (n,)
     relative         : values over their median, less 1; without the effect of the day where that is known
-    common           : that effect, shape (n,), 0 where it is not known
+    common           : that effect, shape (n,), 0 if it is not known
     scale            : that median, in the unit of the factor; 1 for the effect of the days
     archives         : of each date; empty for the effect of the days
     least_correlation: of neighbours, from all series of the same kind
@@ -270,7 +270,7 @@ def _common(cluster: str, stratum: str, factor: str, part: "pd.DataFrame", effec
 
 
 def _least_correlation(series: "list[Floats]") -> float:
-    """What neighbours of any of these series have in common at least.
+    """Least correlation of neighbours in any of these series.
 
     The estimate of one short series is too low now and then; at the small levels of many tests, most false alarms come
     from there. So no series has less than the mean of all, with two standard errors of that. Fewer than MIN_SERIES
@@ -362,7 +362,7 @@ def smoothed(common: "Floats") -> "Floats":
 
 @lru_cache(maxsize=256)
 def _neighbours(count: int) -> "Floats":
-    """Of so many values, how many each such mean is of."""
+    """How many of this many values each such mean is of."""
     return np.convolve(np.ones(count), np.ones(min(SEASON_VALUES, count)), "same")
 
 
@@ -380,7 +380,7 @@ def winsorized(x: "Floats") -> "Floats":
 
 
 def sudden_p_value(evidence: "Floats | None") -> float:
-    """Of a series having no sudden change, by the evidence on each of its dates."""
+    """p-value of a series having no sudden change, by the evidence on each of its dates."""
     return 1.0 if evidence is None else min(1.0, 1.0 / float(evidence.max(initial=1.0)))
 
 
@@ -405,7 +405,7 @@ def sudden_changes(values: "Floats", evidence: "Floats | None", level: float) ->
 
 
 def sudden_evidence(values: "Floats") -> "Floats":
-    """Of each series, in order of time, on each date; both of shape (series, n)."""
+    """Evidence of each series, in order of time, on each date; both of shape (series, n)."""
     state = ChangeEvidence.start(len(values), COMMON_MEMORY)
     scaled = np.empty(values.shape)
     for row, series in enumerate(values):

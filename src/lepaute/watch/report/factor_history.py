@@ -17,14 +17,14 @@ from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.judging.judge import AND, CONFIDENCE, WINDOWS
 from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
-from lepaute.watch.report.findings import OF_VERDICTS, findings_in
+from lepaute.watch.report.findings import VERDICT_COLUMNS, findings_in
 from lepaute.watch.store import Store
 from lepaute.watch.values import check_values, is_packed
 
 _KEY = ["node", "cpu", "job"]
 _OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
 _OF_VERDICT = ["outlier", "p_value", "direction", "low", "high", "missing"]
-_COLUMNS = (*OF_VERDICTS, "archive", "low", "high")
+_COLUMNS = (*VERDICT_COLUMNS, "archive", "low", "high")
 #: Below these p-values a point is coloured, paler to stronger; below the last one it is suspicious.
 P_LEVELS = (0.01, 1e-4)
 #: State of a node, or of a point -> its colour on white and in the dark mode of pages: one palette for all pictures.
@@ -69,7 +69,7 @@ class FactorRows:
 
     rows   : node, cpu, job, started_s, stratum, value, state, archive; regressed: of an open regression; of the verdict
              on a single job outlier, p_value (NaN: not tested), direction, low, high; by node, cpu and time
-    window : so many jobs together were tested as well, 0: none; `rows` has mean_w (of the window), p_w, low_w, high_w
+    window : this many jobs together were tested as well, 0: none; `rows` has mean_w (of the window), p_w, low_w, high_w
     suspects : suspicious tests of all windows, as `Findings.unexplained` gives them
     """
 
@@ -81,7 +81,7 @@ class FactorRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the vector; of a single factor its own."""
+        """Names of the vector; of a single factor its own."""
         return tuple(self.name.split(AND))
 
     @property
@@ -90,7 +90,7 @@ class FactorRows:
 
     @property
     def unit(self) -> tuple[str, float]:
-        """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" where no name says it."""
+        """In which its values are shown, such as Gflop/s, and what they are multiplied by; "" if no name says it."""
         unit = next((unit for suffix, unit in _UNITS.items() if self.name.endswith(suffix)), "")
         base = 1e-9 if unit.startswith("G") else 1.0
         scaled, factor = scaled_unit(unit, base * float(self.rows["value"].abs().median()))
@@ -98,7 +98,7 @@ class FactorRows:
 
     @property
     def label(self) -> str:
-        """Of an axis: its name and unit."""
+        """Label of an axis: its name and unit."""
         return f"{self.name} ({self.unit[0]})" if self.unit[0] else self.name
 
 
@@ -125,12 +125,12 @@ def factor_rows(
     if not tests:  # no job of the factor is done
         tests = [store.verdicts(cluster=cluster, factors=[factor], r=r, pooled=False).iloc[:0] for r in windows]
     single = tests[0]
-    verdicts = pd.concat([part[list(OF_VERDICTS)] for part in tests], ignore_index=True)
+    verdicts = pd.concat([part[list(VERDICT_COLUMNS)] for part in tests], ignore_index=True)
     suspects = findings_in(verdicts, 1.0 - CONFIDENCE).unexplained(found.rows)
     if table.empty:  # a vector
         table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
     table = _beside(table, single, dict(zip(_OF_VERDICT, _OF_VERDICT, strict=True)))
-    untested = (table["missing"] != 0).to_numpy()  # NaN where there is no verdict
+    untested = (table["missing"] != 0).to_numpy()  # NaN if there is no verdict
     for name in ("p_value", "low", "high"):
         table.loc[untested, name] = np.nan
     table["direction"] = table["direction"].fillna(0).astype("int8")
@@ -204,7 +204,7 @@ def sides_of(factor: FactorRows) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the last values of so many machines are spread.
+    """How the last values of this many machines are spread.
 
     coefficient : their standard deviation over their mean, the coefficient of spatial variability; NaN of one machine,
                   or where the mean is 0

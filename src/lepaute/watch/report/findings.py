@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lepaute.watch.judging.recorded_tests import Selection
 
 #: Columns of verdicts that findings are made of.
-OF_VERDICTS = (
+VERDICT_COLUMNS = (
     *("cluster", "node", "cpu", "job", "started_s", "stratum", "factor", "r", "outlier", "p_value", "direction"),
     "missing",
 )
@@ -30,10 +30,10 @@ _SERIES = [*MACHINE, "stratum", "factor"]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Of whole series, or of what came later than `earlier` findings; texts are not packed.
+    """Findings of whole series, or of what came later than `earlier` findings; texts are not packed.
 
     suspects : tests below the level, outliers left out, in the order of the tests; `position`: that of the job among
-               those of its series that were tested by themselves, -1 where it was not
+               those of its series that were tested by themselves, -1 if it was not
     waiting  : the latest job of each machine and factor, by the smallest window, where it cannot be tested; by date
     tested   : how many jobs of each series were tested by themselves
     tests    : how many could be made
@@ -47,11 +47,11 @@ class Findings:
     def unexplained(self, standing: pd.DataFrame) -> pd.DataFrame:
         """The suspects that no regression explains, and no earlier job of the same window."""
         suspects = self.suspects[~_explained(self.suspects, standing)]
-        return suspects[~_echoes(suspects)]
+        return suspects[~_repeats_earlier_job(suspects)]
 
 
 def findings_in(verdicts: pd.DataFrame, level: float, earlier: Findings | None = None) -> Findings:
-    """Of verdicts with the columns OF_VERDICTS, all windows of a factor together; level : of p-values that are suspect.
+    """Findings in verdicts with VERDICT_COLUMNS, all windows of a factor together; level : of suspect p-values.
 
     earlier : of the jobs of the same series before them
     """
@@ -99,7 +99,7 @@ def findings_of(
     nodes: Sequence[Node],
     progress: Callable[[float], None],
 ) -> Iterator[Findings]:
-    """Of each vector of factors of each cluster, as `Watch.tests` tests them.
+    """Findings of each vector of factors of each cluster, as `Watch.tests` tests them.
 
     nodes : (cluster, node) that are of interest: names may be those of another cluster, too
     What was found of days that are over is kept, with what it rests on: values, changelog, open regressions, settings,
@@ -140,7 +140,7 @@ def findings_of(
 def _basis(
     case: "recorded.Vector", changelog: Changelog, selection: "Selection", nodes: Sequence[Node]
 ) -> tuple[object, ...]:
-    """What findings rest on besides values and recorded verdicts."""
+    """Basis of findings besides values and recorded verdicts."""
     regressions = []
     if selection.standing is not None:
         of_factors = selection.standing["factor"].isin(case[1])
@@ -176,7 +176,7 @@ def _explained(suspects: pd.DataFrame, standing: pd.DataFrame) -> Booleans:
     return np.array(explained, dtype=np.bool_)
 
 
-def _echoes(suspects: pd.DataFrame) -> Booleans:
+def _repeats_earlier_job(suspects: pd.DataFrame) -> Booleans:
     """Which of the tests of several jobs are suspicious for an earlier job of the window, suspicious by itself."""
     series = suspects[_SERIES].itertuples(index=False, name=None)
     rows = list(zip(series, suspects["position"], suspects["r"], strict=True))

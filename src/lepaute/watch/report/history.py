@@ -33,7 +33,7 @@ class ChangeAlarm:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What was said in the evening of a day on which something was measured or found."""
+    """Report in the evening of a day on which something was measured or found."""
 
     date: dt.date
     tests: int

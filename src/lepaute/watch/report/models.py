@@ -3,7 +3,7 @@
 A vector leaves its usual region, and nothing says yet which of its coefficients did it: those of a regression trade off
 against each other, so that the largest relative change is often noise. What moved is the fewest coefficients without
 which the others are as before. If only some moved, the others have the distribution they had, whatever the correlation
-with those, and their own test (of p less so many) has a uniform p-value. So all single coefficients whose others
+with those, and their own test (of p less this many) has a uniform p-value. So all single coefficients whose others
 pass their test at 1 % are a confidence set of the one that moved, at 99 %; where none passes, pairs, and then triples
 (Mason, Young and Tracy, Journal of Quality Technology 27, 1995, part T² in the same conditional terms).
 """
@@ -31,12 +31,12 @@ MODELS = {
     PRODUCT_FACTORS: "dgemm model, 3 products",
     RESIDUAL_FACTORS: "dgemm scatter model, 8 coefficients",
 }
-#: Those that are tested as a vector wherever all of their factors are watched.
+#: Models that are tested as a vector wherever all of their factors are watched.
 WATCHED = (MODEL_FACTORS, RESIDUAL_FACTORS)
 #: The others are as before from this p-value on; so many coefficients at most are said to have moved, and so many other
 #: sets are named.
 AS_BEFORE, MAX_MOVED, MAX_SETS = 0.01, 3, 3
-#: Machines of which it is said: so many regressed, and as many suspicious ones.
+#: Machines of which it is said: this many regressed, and as many suspicious ones.
 MAX_MACHINES = 50
 
 
@@ -60,13 +60,13 @@ def models_of(factors: set[str], tested: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a machine's vector did in its latest test, of the mean of r jobs up to the one that started at started_s.
+    """Move of a machine's vector in its latest test, of the mean of r jobs up to the one that started at started_s.
 
     p_value : of the whole vector
     moved  : the sets of coefficients, as few as can be, of which one explains it, the likeliest first; none where no
              few of them do. A single one that moved is among them with a probability of 99 %
     others : the p-value of the other coefficients, of the first of these sets
-    changes : of each coefficient, the mean of the r jobs relative to the mean of the reference, NaN where that is 0
+    changes : of each coefficient, the mean of the r jobs relative to the mean of the reference, NaN if that is 0
     deviations : the same in standard deviations of such a mean
     """
 
@@ -99,8 +99,7 @@ class Moved:
 
 
 def moved_in(factor: FactorRows, found: OpenRegressions) -> list[Moved]:
-    """Of a model, the machines that stand out: regressed ones, and those suspicious in the latest days; none of a
-    single factor."""
+    """Machines that stand out of a model: regressed ones, and those suspicious lately; none of a single factor."""
     if not factor.is_vector or not len(factor.rows):
         return []
     rows, suspects = factor.rows, factor.suspects

@@ -37,13 +37,13 @@ CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "
 EXIT_STATUS = {CHANGED: 1, UNLIKE: 4, NOT_CONFIRMED: 3, UNKNOWN: 2, FINE: 0}
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
-#: From so many nodes on, one cause is likelier than many.
+#: From this many nodes on, one cause is likelier than many.
 MANY_NODES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Of one factor: the median over the machines, relative; NaN where only a direction is known."""
+    """Change of one factor: the median over the machines, relative; NaN if only a direction is known."""
 
     factor: str
     direction: int
@@ -135,8 +135,8 @@ class Summary:
         return len(silent.union(*(waiting.machines for waiting in self.waiting)))
 
     @property
-    def for_the_worse(self) -> tuple[Notice, ...]:
-        """Of machines that are worse than their peers, then of changes that are not confirmed, the largest first."""
+    def notices_worst_first(self) -> tuple[Notice, ...]:
+        """Notices of machines worse than their peers, then of unconfirmed changes, the largest first."""
         return worse_first(self.notices)
 
     @property
@@ -144,7 +144,7 @@ class Summary:
         """The weightiest that can be said: one of EXIT_STATUS."""
         if self.regressions:
             return CHANGED
-        if notices := self.for_the_worse:
+        if notices := self.notices_worst_first:
             return UNLIKE if notices[0].kind == UNLIKE_PEERS else NOT_CONFIRMED
         return UNKNOWN if self.unjudged >= self.machines else FINE
 
@@ -177,7 +177,7 @@ def summarise(
         absences=absences_of(values),
         worth_a_look=WorthALook(tuple(looks)),
         notices=uncovered(noticed, standing),
-        waiting=waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
+        waiting=_waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(values[MACHINE].drop_duplicates()),
@@ -233,7 +233,7 @@ def _weight(change: Change) -> float:
 
 
 def _shared(rows: list[dict[Any, Any]], inventory: Inventory, measured: Collection[Node]) -> str:
-    """What the nodes of the rows share: the group that explains them best, of all measured, or that had the alarm."""
+    """Group that the nodes of the rows share: the one that explains them best of all measured, or had the alarm."""
     if not inventory.groups:
         return ""
     cluster, nodes = rows[0]["cluster"], {(row["cluster"], row["node"]) for row in rows}
@@ -260,7 +260,7 @@ def suspicions_of(suspects: "pd.DataFrame") -> tuple[Suspicion, ...]:
 
 
 def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
-    """Of the same nodes, factors and directions on several days."""
+    """Suspicion of the same nodes, factors and directions on several days."""
     rows = [row for group in days for part in group for row in part]
     of_factor: dict[tuple[str, int], list[dict[Any, Any]]] = defaultdict(list)
     for row in rows:
@@ -278,7 +278,7 @@ def _suspicion(days: list[list[list[dict[Any, Any]]]]) -> Suspicion:
     )
 
 
-def waiting_of(jobs: "pd.DataFrame") -> tuple[Waiting, ...]:
+def _waiting_of(jobs: "pd.DataFrame") -> tuple[Waiting, ...]:
     """Machines of which a factor cannot be tested yet, by the latest job of each (`Findings.waiting`)."""
     of_machine: dict[Machine, list[tuple[str, int]]] = defaultdict(list)
     for row in jobs.sort_values("started_s", kind="stable").to_dict("records"):

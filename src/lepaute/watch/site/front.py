@@ -30,7 +30,7 @@ _SPEEDS = ("flops", "_per_s", "_s", "_Hz")
 
 
 def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[Notice], now_s: float) -> dict[str, Any]:
-    """Of all clusters: state (the class of its colour), sentence and rest; states : nodes in each state of the map."""
+    """For all clusters: state (the class of its colour), sentence and rest; states: nodes in each state of the map."""
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
@@ -55,7 +55,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
 
 
 def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
-    """What a regression costs, by the speed that it slowed down most directly, up to the last day of the data.
+    """Cost of a regression, by the speed that it slowed down most directly, up to the last day of the data.
 
     machines : of its factor in the cluster, for a report of all of them
     """
@@ -79,7 +79,7 @@ def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
 
 
 def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
-    """Of the first kind of speed that became worse, the factor that lost most."""
+    """Factor that lost most, of the first kind of speed that became worse."""
     for unit in _SPEEDS:
         own = [change for change in changes if change.factor.endswith(unit) and _longer(change.factor, change.size) > 0]
         own = [each for each in own if unit != "_s" or not each.factor.endswith("_per_s")]
@@ -100,10 +100,10 @@ def page_name(kind: str, *names: object) -> str:
 
 
 def effect_of(event: Event, factor: FactorRows) -> dict[str, Any] | None:
-    """What became of a factor from the date of an event on, by the ten jobs on either side, machine by machine.
+    """Effect on a factor from the date of an event on, by the ten jobs on either side, machine by machine.
 
     Median and quartiles over the machines of the relative change of their medians. A description, no test: `lepaute
-    watch events effect` tests. None where no machine has jobs on both sides.
+    watch events effect` tests. None if no machine has jobs on both sides.
     """
     rows = factor.rows
     if factor.is_vector:

@@ -45,14 +45,14 @@ def json_list(texts: Iterable[str]) -> Ready:
 
 
 def texts_of(values: "npt.ArrayLike", digits: int = 0) -> list[str]:
-    """JSON of each number with so many significant digits, all where it is 0; null for what is no number.
+    """JSON of each number with this many significant digits, all where it is 0; null for what is no number.
 
     Each of the numbers that are there, which are few, is written once.
     """
     x = np.asarray(values)
     places, seen = pd.factorize(x.view(np.int64))
     numbers = seen.view(x.dtype).tolist()
-    texts = ["null" if not isfinite(one) else f"{one:.{digits}g}" if digits else repr(one) for one in numbers]
+    texts = ["null" if not isfinite(value) else f"{value:.{digits}g}" if digits else repr(value) for value in numbers]
     return [texts[place] for place in places.tolist()]
 
 

@@ -23,14 +23,14 @@ STATES = {"changed": "C", "failed": "F", "silent": "·", "unlike": "U", "unconfi
 WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
 #: In words: those of `lepaute watch test` and `health`.
 IN_WORDS = {state: state for state in STATES} | {"unlike": UNLIKE, "unconfirmed": NOT_CONFIRMED}
-#: Up to so many nodes cells have names and letters; up to so many they are large enough to be hit by a finger.
+#: Up to this many nodes cells have names and letters; up to this many they are large enough to be hit by a finger.
 NAMED, MEDIUM = 64, 400
 COEFFICIENTS = frozenset((*MODEL_FACTORS, *RESIDUAL_FACTORS))
 
 
 @dataclass(slots=True)
 class StateMap:
-    """rows : title and page of each factor or model; of_node : node -> state of each row, "" where it has no value.
+    """rows : title and page of each factor or model; of_node : node -> state of each row, "" if it has no value.
 
     lost : factors that machines no longer have, though they report others, as lines of text
     """
@@ -87,7 +87,7 @@ class FactorStates:
 def states_of(
     factor: FactorRows, page: str, away: Sequence[Absence], looks: "Sequence[Notice]", before: Sequence[FactorStates]
 ) -> FactorStates:
-    """Of a factor, or of a model, which also stands for its coefficients.
+    """States of a factor, or of a model, which also stands for its coefficients.
 
     away : of whole machines; before : of all single factors, for a model
     """
@@ -107,7 +107,7 @@ def states_of(
 
 
 def state_map(factors: Sequence[FactorStates]) -> StateMap:
-    """Of a cluster: a row for each factor, and one for each model."""
+    """State map of a cluster: a row for each factor, and one for each model."""
     folded = {name for factor in factors if len(factor.names) > 1 for name in factor.names if name in COEFFICIENTS}
     shown = [factor for factor in factors if factor.name not in folded]
     nodes = sorted({node for factor in factors for node in factor.of_node}, key=natural_order)

@@ -43,7 +43,7 @@ MAX_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What was written; largest_bytes : of a page with the data that it loads, without the library of the plots."""
+    """Files written; largest_bytes : of a page with the data that it loads, without the library of the plots."""
 
     folder: Path
     pages: int
@@ -58,7 +58,7 @@ class _Writer:
     sizes: dict[str, int] = field(default_factory=dict)
 
     def data(self, name: str, data: Mapping[str, Any]) -> None:
-        """What the page of this name, without .html, loads; before the page."""
+        """Writes the data that the page of this name, without .html, loads; before the page."""
         self.sizes[f"{name}.html"] = self.file(f"data/{name}.js", script_of(data))
 
     def page(self, name: str, template: str, **values: Any) -> None:
@@ -76,7 +76,7 @@ class _Writer:
 def write_site(store: "Store", folder: Path, now_s: float) -> Site:
     """Writes the pages of all clusters of a store; an older site in the folder is replaced.
 
-    Raises InputError where the store has no values or the folder holds something else, EnvironmentProblem where it
+    Raises InputError if the store has no values or the folder holds something else, EnvironmentProblem if it
     cannot be written; the folder is as it was then.
     """
     if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):

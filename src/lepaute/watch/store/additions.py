@@ -85,7 +85,7 @@ def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], autho
 
 
 def current_entries(reader: Reader, table: Table, *, history: bool) -> pandas.DataFrame:
-    """Those in force, by date; or all revisions."""
+    """Entries in force, by date; or all revisions."""
     query = f"select {', '.join(table.columns)} from {table.name} order by date_s, id, revision"
     frame: pandas.DataFrame = reader.read(query).cast(table.schema).to_pandas()
     if history:
@@ -100,7 +100,7 @@ def _subject(row: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 
 def _last_revisions(reader: Reader, table: Table) -> dict[str, tuple[int, bool]]:
-    """Of each id the last revision, and whether that withdrew it."""
+    """Last revision of each id, and whether that withdrew it."""
     rows = reader.read(f"select id, revision, withdrawn from {table.name} order by id, revision").to_pylist()
     return {row["id"]: (row["revision"], row["withdrawn"]) for row in rows}
 

@@ -73,7 +73,7 @@ class Backend(Reader):
 
 
 def fresh(writer: Writer, table: Table, rows: pyarrow.Table) -> pyarrow.Table:
-    """Those of the rows whose key the table does not have; all of them are `staged` then."""
+    """Rows whose key the table does not have; all of them are `staged` then."""
     writer.stage(rows)
     there = writer.read(f"select count(*) as count from {table.name} o join staged n on {same_key(table)}")
     if not there["count"][0].as_py():

@@ -29,7 +29,7 @@ import pyarrow.parquet
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json
-from lepaute.kit.files import hold_lock, not_written, sync, write_whole
+from lepaute.kit.files import hold_lock, not_written, sync, write_atomic
 from lepaute.kit.json_values import from_json
 from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.watch.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
@@ -74,7 +74,7 @@ class Index:
 
 
 def read_index(folder: Path) -> Index:
-    """The index as it is now; raises InputError where there is none that this version can read."""
+    """The index as it is now; raises InputError if there is none that this version can read."""
     path = folder / "store.json"
     try:
         content = path.read_bytes()
@@ -92,7 +92,7 @@ def read_index(folder: Path) -> Index:
 
 
 def _write_index(folder: Path, index: Index) -> None:
-    write_whole(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
+    write_atomic(folder / "store.json", json.dumps(asdict(index), indent=1) + "\n")
 
 
 @cache
@@ -364,7 +364,7 @@ def _tier(rows: int) -> int:
 
 
 def _source(folder: Path, table: Table, files: Collection[DataFile]) -> str:
-    """What stands for the rows of some files in a query."""
+    """SQL source for the rows of some files in a query."""
     if not files:
         columns = ", ".join(f"cast(null as {_SQL_TYPES[kind]}) as {name}" for name, kind in table.columns.items())
         return f"(select {columns} where false)"
@@ -392,7 +392,7 @@ def _result(
 
 
 def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:
-    """What to raise for a problem of a query: an InputError that names the damaged file; the problem if it is ours."""
+    """Exception for a problem of a query: an InputError that names the damaged file; the problem if it is ours."""
     for table in TABLES:
         for file in index.files.get(table.name, ()):
             name = str(folder / file.place)
@@ -410,7 +410,7 @@ def _unreadable(folder: Path, index: Index, problem: Exception) -> Exception:
 
 
 def _one_line(problem: Exception) -> str:
-    """What DuckDB says, in one line; some of its messages are JSON."""
+    """DuckDB's message in one line; some of its messages are JSON."""
     text = str(problem).strip()
     with contextlib.suppress(ValueError, KeyError, TypeError):
         text = str(json.loads(text)["exception_message"])

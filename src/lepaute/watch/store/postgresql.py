@@ -24,7 +24,7 @@ else:
     psycopg = later("psycopg")
 
 SCHEMA = "lepaute"
-#: Of pg_advisory_xact_lock: whoever changes a store holds it until the transaction ends.
+#: Key of pg_advisory_xact_lock: whoever changes a store holds it until the transaction ends.
 _LOCK = 0x4C65706175746500
 #: Texts sort by their bytes, as in DuckDB.
 _SQL_TYPES = {
@@ -122,7 +122,7 @@ class PostgresqlBackend(Backend):
                 self._connection.execute("insert into store values (%s)", [VERSION])
 
     def _version(self) -> int:
-        """Of the store; this one where it is new."""
+        """Version of the store; this one if it is new."""
         rows = self._connection.execute("select version from store").fetchall()
         return check_version(rows[0][0], self.name) if rows else 0
 

@@ -58,7 +58,7 @@ def packed_frame(rows: pyarrow.Table) -> pandas.DataFrame:
 def row_keys(frame: pandas.DataFrame, columns: Sequence[str]) -> Integers:
     """A number for each row: in the order of these columns, and the same where all of them are; shape (rows,).
 
-    Columns are texts, categories in the order of texts, or integers; the number is -1 where a text is absent.
+    Columns are texts, categories in the order of texts, or integers; the number is -1 if a text is absent.
     """
     key, size = np.zeros(len(frame), np.int64), 1
     absent = np.zeros(len(frame), np.bool_)
@@ -186,7 +186,7 @@ class ArchiveRows:
 
 
 def archive_rows(archive: Archive, cluster: str, ingested_s: float) -> ArchiveRows:
-    """The rows of an archive; raises ArchiveError or InputError where a table of it cannot be read."""
+    """The rows of an archive; raises ArchiveError or InputError if a table of it cannot be read."""
     about = archive.about
     states = node_states(about)
     started_s, ended_s = run_dates(about)
@@ -232,7 +232,7 @@ def node_states(about: Metadata) -> dict[str, tuple[str, str]]:
 
 
 def run_dates(about: Metadata) -> tuple[float | None, float | None]:
-    """Beginning and end, in seconds since the epoch; None where the archive does not say."""
+    """Beginning and end, in seconds since the epoch; None if the archive does not say."""
     times = [(when, phase.duration_s or 0.0) for phase in about.phases if (when := archived_date(phase.start))]
     if not times and (created := archived_date(about.created)):
         times = [(created, 0.0)]

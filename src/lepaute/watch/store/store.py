@@ -97,7 +97,7 @@ class Store:
         cluster: of the nodes, with whose names it tells machines apart
         values : further factor values, of no archive, added in the same change as by `add_values`
         Archives of failed runs are added like others. The ids of archives tell whether they are there already.
-        Raises ArchiveError or InputError where one of the archives cannot be read.
+        Raises ArchiveError or InputError if one of the archives cannot be read.
         """
         ingested_s = time.time()
         opened = [Archive.open(one) for one in archives]
@@ -124,7 +124,7 @@ class Store:
     def add_values(self, values: pandas.DataFrame) -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.
 
-        Raises InputError where a value is there already and is another one, and where the archive of one is not there.
+        Raises InputError if a value is there already and is another one, and where the archive of one is not there.
         """
         rows = rows_of(FACTOR_VALUES, values)
         with self._backend.writing() as writer:
@@ -187,14 +187,15 @@ class Store:
         until_s: float | None = None,
     ) -> pandas.DataFrame:
         """The archives, a row each; since_s and until_s: those that began then."""
-        where = _Where().equal("cluster", cluster).equal("state", state).within("started_s", since_s, until_s)
+        where = _Where().where_equal("cluster", cluster).where_equal("state", state)
+        where.within("started_s", since_s, until_s)
         if nodes is not None:
             where.that("id in (select archive from archive_nodes where node = any(?))", list(nodes))
         return self._select(ARCHIVES, where)
 
     def archive_nodes(self, *, nodes: Collection[str] | None = None, state: str | None = None) -> pandas.DataFrame:
         """A row for each node of each archive: done, failed, aborted or missing, and why."""
-        return self._select(ARCHIVE_NODES, _Where().among("node", nodes).equal("state", state))
+        return self._select(ARCHIVE_NODES, _Where().among("node", nodes).where_equal("state", state))
 
     def values(
         self,
@@ -211,7 +212,7 @@ class Store:
 
         packed : texts are categories, in the order of texts; rows in any order: quicker, in a quarter of the memory
         """
-        where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        where = _Where().where_equal("cluster", cluster).among("node", nodes).among("factor", factors)
         where.among("stratum", strata).within("started_s", since_s, until_s)
         if not packed:
             return self._select(FACTOR_VALUES, where)
@@ -264,8 +265,8 @@ class Store:
         columns: Sequence[str] | None = None,
     ) -> pandas.DataFrame:
         """Verdicts, with the columns of VERDICTS; or only `columns`, in any order of rows, packed as `values` are."""
-        where = _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors)
-        where.equal("r", r).equal("pooled", pooled).within("started_s", since_s, until_s)
+        where = _Where().where_equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        where.where_equal("r", r).where_equal("pooled", pooled).within("started_s", since_s, until_s)
         return self._select(VERDICTS, where) if columns is None else self._packed(VERDICTS, where, columns)
 
     def windows(self, cluster: str, factor: str) -> list[int]:
@@ -290,7 +291,8 @@ class Store:
         factors: Collection[str] | None = None,
     ) -> pandas.DataFrame:
         """Alarms, with the columns of ALARMS."""
-        return self._select(ALARMS, _Where().equal("cluster", cluster).among("node", nodes).among("factor", factors))
+        where = _Where().where_equal("cluster", cluster).among("node", nodes).among("factor", factors)
+        return self._select(ALARMS, where)
 
     def alarm_days(self) -> pandas.DataFrame:
         """The days that were judged, ascending, with what each added to the state of the alarm procedure."""
@@ -348,9 +350,9 @@ class Store:
         nodes  : only their rows, from those archives in which they took part
         columns: those to read; archives that lack one have absent values there
         since_s, until_s: of the beginning of the archive; clocks of raw rows need not tell the date
-        Raises InputError where no archive has such a table.
+        Raises InputError if no archive has such a table.
         """
-        where = _Where().equal("name", name).among("archive", archives)
+        where = _Where().where_equal("name", name).among("archive", archives)
         chosen = "select id from archives where started_s"
         if since_s is not None:
             where.that(f"archive in ({chosen} >= ?)", since_s)
@@ -390,7 +392,7 @@ class Store:
 
     @staticmethod
     def _known(read: Callable[..., pyarrow.Table], ids: list[str]) -> set[str]:
-        """Those of the ids of which the archive is in the store."""
+        """The ids whose archive is in the store."""
         return set(read("select id from archives where id = any(?)", [ids])["id"].to_pylist()) if ids else set()
 
     @staticmethod
@@ -454,7 +456,7 @@ class _Where:
         self._parameters += parameters
         return self
 
-    def equal(self, column: str, value: str | int | None) -> Self:
+    def where_equal(self, column: str, value: str | int | None) -> Self:
         return self if value is None else self.that(f"{column} = ?", value)
 
     def among(self, column: str, values: Collection[str] | None) -> Self:
@@ -476,7 +478,7 @@ class _Where:
 
 
 def _refuse_other_values(writer: Writer) -> None:
-    """Raises InputError where a staged value is in the store with another value, state, date, stratum or archive."""
+    """Raises InputError if a staged value is in the store with another value, state, date, stratum or archive."""
     columns = ("value", "state", "started_s", "stratum", "archive")
     both = ", ".join(f"o.{name} as {name}_before, n.{name} as {name}_now" for name in columns)
     other = " or ".join(f"n.{name} is distinct from o.{name}" for name in columns)

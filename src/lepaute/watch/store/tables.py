@@ -12,7 +12,7 @@ import pyarrow
 
 from lepaute.errors import InputError
 
-#: Of what a store holds and how; see `STEPS`.
+#: Version of what a store holds and how; see `STEPS`.
 VERSION = 6
 #: Version that a step leads to -> table -> query, {source} being the table as it was.
 STEPS: Mapping[int, Mapping[str, str]] = {
@@ -74,7 +74,7 @@ def _table(name: str, columns: str, key: str, *, as_added: bool = False) -> Tabl
 
 ARCHIVES = _table("archives", "id cluster kind name state cause nodes started_s ended_s ingested_s source", key="id")
 ARCHIVE_NODES = _table("archive_nodes", "node archive state cause", key="node archive")
-#: Raw tables of archives; place: where the back end keeps the rows; node_column: empty where rows have no node.
+#: Raw tables of archives; place: where the back end keeps the rows; node_column: empty if rows have no node.
 RAW_TABLES = _table("raw_tables", "archive name rows node_column place", key="archive name")
 FACTOR_VALUES = _table(
     "factor_values",
@@ -105,7 +105,7 @@ ALARMS = _table(
 )
 #: The days that were judged, each with what it added to the state of the alarm procedure, as JSON.
 ALARM_DAYS = _table("alarm_days", "day added judged_s", key="day")
-#: Simulated runs of studies, by the digest of all that decides their results; refusal: "" where there is a result.
+#: Simulated runs of studies, by the digest of all that decides their results; refusal: "" if there is a result.
 #: about: application, parameters, mapping and fidelity, as JSON.
 SIMULATIONS = _table(
     "simulations",

@@ -34,10 +34,10 @@ from lepaute.measure.archive.setups.facts import (
 _ENVIRONMENT = "environment/"
 #: Larger files are no description of a node; what is read whole is bounded by this.
 MAX_FILE_BYTES = 16 << 20
-#: A fact and the node that it is about; "" where it is about the whole experiment.
+#: A fact and the node that it is about; "" if it is about the whole experiment.
 Placed = tuple[str, Fact]
 
-#: Of one run, not of a setup; or covered by a fact of its own.
+#: Keys of one run, not of a setup; or covered by a fact of its own.
 _COVERED_KEYS = frozenset(
     "created run_id sessions phases failure lost_nodes partial partial_cause status design warnings nodes parameters "
     "scheduler license author script kind name".split()
@@ -65,7 +65,7 @@ _MAX_DEPTH, _MAX_FLAT, _MAX_COMMANDS = 6, 2000, 20_000
 class Setup:
     """The facts of an archive.
 
-    facts : by (group, name): by node the value; the node is "" where a fact is about the whole experiment
+    facts : by (group, name): by node the value; the node is "" if a fact is about the whole experiment
     nodes : all of them, in the order of the archive
     unread: members that describe the setup and were not read, with the reason
     """
@@ -121,7 +121,7 @@ def setup_of(archive: Archive) -> Setup:
 
 
 def metadata_facts(about: Metadata, document: Mapping[str, object]) -> Iterator[Placed]:
-    """What the metadata say of the setup and of how it ended; document: metadata.json as it stands there."""
+    """Facts from the metadata on the setup and how it ended; document: metadata.json as it stands there."""
     facts: list[tuple[str, str, Value]] = [
         (OUTCOME, "kind", about.kind),
         (OUTCOME, "status", about.outcome),

@@ -272,7 +272,7 @@ def _setting(what: str, text: str) -> list[Fact]:
     return [Fact(SYSTEM, what, value)] if values else []
 
 
-#: Of a job, a session or a user, not of a setup.
+#: Variables of a job, a session or a user, not of a setup.
 _OWN_VARIABLE = re.compile(
     r"SLURM_(JOB_?ID|JOBID|STEP.*|TASK_PID|JOB_START_TIME|JOB_END_TIME|TOPOLOGY_ADDR|NODEID|SRUN_COMM_PORT|JOB_UID"
     r"|LAUNCH_NODE_IPADDR|SUBMIT_.*|NODELIST|JOB_NODELIST|NODE_ALIASES|PROCID|LOCALID|GTIDS)"
@@ -305,7 +305,7 @@ def _libraries(text: str) -> list[Fact]:
 
 
 def version(name: str, text: str) -> list[Fact]:
-    """What a program says about its version: the first line that has a digit, else the first."""
+    """Version that a program prints: the first line that has a digit, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _COPYRIGHT.search(line)]
     if not lines:
         return []

@@ -34,7 +34,7 @@ FORMAT = "lepaute-diagnosis/1"
 
 
 class Models(Protocol):
-    """What is judged: FittedModels, or a Platform."""
+    """Models that are judged: FittedModels, or a Platform."""
 
     @property
     def kernels(self) -> "Sequence[KernelModel]": ...
@@ -177,7 +177,7 @@ def diagnose(archives: Archives, models: Models, *, alpha: float = flagging.ALPH
         *flagging.dependence_flags(dependence, shares),
     ]
     return Diagnosis(
-        tuple(_about(archive) for archive in given),
+        tuple(_archive_summary(archive) for archive in given),
         tuple(subjects),
         machines,
         tuple(sorted(flags, key=lambda flag: flagging.SEVERITIES.index(flag.severity))),
@@ -208,7 +208,7 @@ def subject_of(calls: Residuals, share: float, *, wandering: bool) -> Subject:
 
 
 def _on_host(calls: Residuals, host: str) -> Residuals | None:
-    """The calls on one host ("": on all); None where there are none."""
+    """The calls on one host ("": on all); None if there are none."""
     if not host:
         return calls if len(calls) else None
     mine = (np.array(calls.hosts, dtype=object) == host)[calls.place]
@@ -230,7 +230,7 @@ def machine_name(machine: Machine) -> str:
     return f"host {machine.host}" if machine.host else "machine"
 
 
-def _about(archive: "Archive") -> dict[str, str]:
+def _archive_summary(archive: "Archive") -> dict[str, str]:
     return {
         "file": archive.path.name,
         "id": archive.id,

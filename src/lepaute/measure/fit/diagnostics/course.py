@@ -120,7 +120,7 @@ class Machine:
     """The kernels of one host together.
 
     series : levels over all processes, a few values a process; inside: the finer series of each process with a change
-    sentinels: the fixed product that was run between the probes, over its median; None where there was none
+    sentinels: the fixed product that was run between the probes, over its median; None if there was none
     """
 
     host: str
@@ -131,7 +131,7 @@ class Machine:
 
 
 def machine_of(host: str, kernels: Sequence[Classed], watches: Sequence[Watch] = ()) -> Machine:
-    """What the kernels measured on one host have in common in the course of time; host "": on all.
+    """Common course of the kernels measured on one host in the course of time; host "": on all.
 
     watches : sentinels of all calibrations
     A level is sum(measured) / sum(expected) of the calls of a part of a process; expected is the model times what the

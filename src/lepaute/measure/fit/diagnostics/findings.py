@@ -36,7 +36,7 @@ _VALUES: Mapping[str, Callable[[Flag], str]] = {
 class Finding:
     """Flags of one kind and severity, at least one, in the order of the diagnosis.
 
-    sentence : what is wrong, of all of them;  remedy : what it means and what to do, "" where there is nothing to do
+    sentence : what is wrong, of all of them;  remedy : what it means and what to do, "" if there is nothing to do
     """
 
     kind: str
@@ -56,12 +56,12 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What it means and what to do, a sentence; "" where there is nothing to do."""
+        """Meaning and remedy in a sentence; "" if there is nothing to do."""
         remedy = KINDS[self.kind].remedy
         return remedy[:1].upper() + remedy[1:]
 
     def value_of(self, flag: Flag) -> str:
-        """The size of one of several flags, as text; "" where it has none to tell."""
+        """The size of one of several flags, as text; "" if it has none to tell."""
         tell = _VALUES.get(self.kind)
         return percent(flag.size) if tell is None else tell(flag)
 
@@ -76,15 +76,15 @@ def findings(diagnosis: "Diagnosis") -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The three figures that matter most, the third in two parts; NaN where there is nothing to tell them by.
+    """The three figures that matter most, the third in two parts; NaN if there is nothing to tell them by.
 
     time_without_finding : share of the time of all kernels in kernels of which nothing was found
     mean_error           : |mean of measured / predicted - 1| of every class of size of every kernel, averaged with its
                            time as weight; interruptions cut. On the calls that the models were fitted to it is of the
                            shape alone; it contains the noise of the means, and is no less than that
     machine_change       : largest change of the machine's speed during the measurement that is a finding, relative; 0
-                           where none is
-    possible_change      : largest one that is as large as a finding, and that may be chance; 0 where none is
+                           if none is
+    possible_change      : largest one that is as large as a finding, and that may be chance; 0 if none is
     """
 
     time_without_finding: float

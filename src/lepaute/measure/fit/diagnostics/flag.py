@@ -18,7 +18,7 @@ from lepaute.stats.multiple_tests import holm
 
 #: Chance that a calibration of which all is well gets a flag from any test.
 ALPHA = 0.01
-#: Of the time of all kernels: below, nothing of a kernel is serious; below the second, nothing is worth a flag.
+#: Shares of the time of all kernels: below, nothing of a kernel is serious; below the second, nothing is worth a flag.
 SERIOUS_SHARE, MIN_SHARE = 0.01, 0.001
 #: Below 60 calls a mean is known to no better than some per cent; below 20 a kernel is a constant.
 FEW_CALLS, TOO_FEW_CALLS = 60, 20
@@ -268,12 +268,12 @@ class Check:
     """The result of one diagnostic of one subject.
 
     kind      : of KINDS
-    size      : of the effect, >= 0, in the unit of `limits`; 0 where there is none
+    size      : of the effect, >= 0, in the unit of `limits`; 0 if there is none
     statistic : of the test, or the size again where there is nothing to test
     p_value   : before any adjustment; None for facts, which are no matter of chance (all durations are equal)
     wrong     : a sentence for when it is flagged: what is wrong, and what to do
     fine      : a sentence for when it is not
-    able      : False where it was not testable; `fine` then says why
+    able      : False if it was not testable; `fine` then says why
     """
 
     kind: str
@@ -291,7 +291,7 @@ class Flag:
     """Something is wrong with a model or with what it was fitted to.
 
     subject   : "kernel dgemm", "message pingpong local", "host here", "calibration"
-    statistic : of the test; p_value: adjusted for all tests of the fit, None where there was nothing to test
+    statistic : of the test; p_value: adjusted for all tests of the fit, None if there was nothing to test
     size      : of the effect, in the unit of the sentence
     """
 
@@ -342,7 +342,7 @@ def longer(relative: float) -> str:
 
 
 def chance(probability: float | None) -> str:
-    """A p-value as text; "" where there is none."""
+    """A p-value as text; "" if there is none."""
     if probability is None or math.isnan(probability):
         return ""
     return p_text(probability)

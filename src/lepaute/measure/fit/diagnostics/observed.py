@@ -69,7 +69,7 @@ def _message_seconds(segments: Sequence[Segment], size_bytes: Floats) -> dict[st
 
 
 def _relative_sd(segment: Segment) -> float:
-    """Of one message; of modes of the logarithm, by the moments of lognormal variates."""
+    """Relative standard deviation of one message; of modes of the logarithm, by the moments of lognormal variates."""
     noise: Any = getattr(segment, "noise", None)
     if noise is None:
         return float(segment.noise_relative_sd)
@@ -115,7 +115,7 @@ def _single_cpus(
 
 
 def clocks_of(archives: Sequence[Sequence[pandas.DataFrame]]) -> list[dict[str, float]]:
-    """Of each archive what `dated` subtracts on each host, so that dates count from the first of the first archive.
+    """For each archive, what `dated` subtracts on each host, so that dates count from the first of the first archive.
 
     archives : the tables of each
     """
@@ -275,7 +275,7 @@ def _of_operation(
 
 
 def _modelled(operation: str, kind: str, size_bytes: Floats, network: Network) -> tuple[Floats | None, Floats | None]:
-    """Mean duration and relative standard deviation of an operation; None where the network has no time for it."""
+    """Mean duration and relative standard deviation of an operation; None if the network has no time for it."""
     seconds = _message_seconds(network.loopback_segments if kind == "local" else network.remote.segments, size_bytes)
     if operation == "pingpong":
         return 2.0 * seconds["one_way"], seconds["noise"] / 2.0**0.5  # there and back: two draws

@@ -11,12 +11,12 @@ from lepaute.stats.robust import robust_sd
 CLASSES = 8
 #: A class with fewer calls joins its neighbour.
 MIN_OF_CLASS = 30
-#: Beyond so many robust standard deviations above the median of its class a call was interrupted: it is cut there, so
+#: Beyond this many robust standard deviations above the median of its class a call was interrupted: it is cut there, so
 #: that the other diagnostics do not tell of it, and counted by `outliers`. Of a half-normal none is beyond.
 CUT_SD = 8.0
 #: Interruptions are rare; where more of a class are beyond the cut, it has two modes, and nothing is cut.
 MAX_CUT = 0.1
-#: From so many processes on they are the units of the tests; of fewer, parts of them are.
+#: From this many processes on they are the units of the tests; of fewer, parts of them are.
 ENOUGH_PROCESSES = 8
 UNITS = 24
 
@@ -35,7 +35,7 @@ class Residuals:
     process     : number of the process; place: of the core among all; setting: of what distinguishes processes by
                   design (the probe), which are not compared with each other
     places      : names of the cores; hosts: of the node of each
-    modelled    : False where the reference is no model but the calls' own running median; noise_modelled: the same of
+    modelled    : False if the reference is no model but the calls' own running median; noise_modelled: the same of
                   the standard deviation
     weighs_time : a class of size matters by its share of the time, as in an application
     """

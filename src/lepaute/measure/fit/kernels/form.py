@@ -68,7 +68,7 @@ class Form:
 
 
 def default_form(kernel: str) -> Form:
-    """What a kernel is fitted with where nobody selects: pieces, and a standard deviation that is a polynomial."""
+    """Form of a kernel's fit if nobody selects: pieces, and a standard deviation that is a polynomial."""
     return Form("M'", kernel in PER_CORE, "N-2")
 
 
@@ -106,7 +106,7 @@ def requested_forms(texts: Iterable[str]) -> dict[str, Form]:
 
 
 def requested_form(kernel: str, forms: Mapping[str, Form]) -> Form | None:
-    """The form that is asked for a kernel; None where it is to be selected."""
+    """The form that is asked for a kernel; None if it is to be selected."""
     return forms.get(kernel, forms.get(""))
 
 

@@ -89,7 +89,7 @@ class FittedKernel:
 
 
 def units(calls: Calls, form: Form) -> Integers:
-    """What coefficients of their own belong to: the core of each call, or its socket; shape (calls,)."""
+    """Unit with coefficients of its own: the core of each call, or its socket; shape (calls,)."""
     return calls.sockets() if form.per_socket else calls.cpu
 
 

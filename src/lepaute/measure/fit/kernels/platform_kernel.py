@@ -78,7 +78,7 @@ class QualityRow:
     group_error : largest relative error of the sum over a class of size (classes with under 1 % of the time left out)
     discrepancy : relative standard deviation of the error on held-out blocks
     tail_share  : part of the time that single calls spent far above their model (interruptions)
-    cold_excess : relative extra time of calls in the first step of a row, which are not fitted; NaN where unknown
+    cold_excess : relative extra time of calls in the first step of a row, which are not fitted; NaN if unknown
     core_spread : largest relative difference between the cores, of what the model leaves; NaN with one core
     time_s      : measured time of the calls
     threads     : of the processes that made them
@@ -146,7 +146,7 @@ def _core_spread(calls: Calls, kernel: FittedKernel) -> float:
 def common_relative_sd(kernel: FittedKernel, calls: Calls) -> float:
     """Relative error of the time of the calls that a model is judged by, from the fits to all cores together.
 
-    0 where all cores have the same coefficients: these are drawn once, with their error. The errors of the pieces are
+    0 if all cores have the same coefficients: these are drawn once, with their error. The errors of the pieces are
     taken to go together, since what made them does.
     """
     if kernel.form.shared:
@@ -279,7 +279,7 @@ def _coefficient(terms: tuple[str, ...], values: Any, term: str) -> float:
 
 
 def _covariance(piece: FittedPiece) -> dict[str, Any] | None:
-    """The covariance, made symmetric and of correlations within 1 to the last digit; None where it is zero.
+    """The covariance, made symmetric and of correlations within 1 to the last digit; None if it is zero.
 
     Coefficients are drawn for each core (or socket) anew where it has its own: their error is that of its own fit, the
     mean over the cores, without what is common to all of them.

@@ -120,7 +120,7 @@ class CoefficientError:
 
     independent        : if all calls were independent
     clustered          : of the jackknife over launches, not yet inflated
-    degrees_of_freedom : of `clustered`; 0 where there is one launch
+    degrees_of_freedom : of `clustered`; 0 if there is one launch
     events             : degrees of freedom of the variance of the excess: interrupted calls that it rests on, less one
     by_launch          : covariance of the coefficients for each unit of variance of an effect, relative to the
                          duration, that all calls of a launch have in common, shape (p, p)
@@ -135,7 +135,7 @@ class CoefficientError:
     by_block: Floats
 
     def scaled(self, factor: Floats) -> "CoefficientError":
-        """That of the coefficients times `factor`, shape (p,)."""
+        """Error of the coefficients times `factor`, shape (p,)."""
         both = np.outer(np.append(factor, 1.0), np.append(factor, 1.0))
         inner = np.outer(factor, factor)
         return replace(
@@ -147,7 +147,7 @@ class CoefficientError:
         )
 
     def without_excess(self) -> "CoefficientError":
-        """That where the excess is given, not estimated."""
+        """Error if the excess is given, not estimated."""
         known = np.ones(len(self.independent))
         known[-1] = 0.0
         both = np.outer(known, known)
@@ -211,7 +211,7 @@ def coefficient_error(
 
 
 def _ratio_shifts(above: Floats, below: Floats) -> Floats:
-    """What each part moves sum(above) / sum(below)."""
+    """Shift of sum(above) / sum(below) by each part."""
     whole = float(np.sum(below))
     if whole <= 0.0:
         return np.zeros_like(above)
@@ -272,7 +272,7 @@ class PolynomialFit:
 
     @property
     def covariance(self) -> Floats:
-        """Of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
+        """Covariance of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
 
         The error of the tail's own excess and that of the machine's are taken to go together: the one is part of the
         other.
@@ -286,7 +286,7 @@ class PolynomialFit:
         by_both = np.column_stack([self.growth * np.eye(len(self.mean)), self.mean / self.growth])
         return algebra.times(algebra.times(by_both, joint), by_both.T)
 
-    def grown(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
+    def with_tail_growth(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
         """The same fit with another factor for the tail."""
         return replace(self, mean=self.mean * (growth / self.growth), growth=growth, tail=tail)
 
@@ -374,7 +374,7 @@ def _least(y: Floats) -> float:
 
 
 def r_squared(measured: Floats, predicted: Floats) -> float:
-    """1 - residual sum of squares / total sum of squares; 0 where the measured values do not vary."""
+    """1 - residual sum of squares / total sum of squares; 0 if the measured values do not vary."""
     total = float(np.sum((measured - measured.mean()) ** 2))
     return 1.0 - float(np.sum((measured - predicted) ** 2)) / total if total > 0 else 0.0
 
@@ -456,7 +456,7 @@ def _deviation_coefficients(
 
 
 def _robust_factor(residual: Floats, deviation: Floats) -> float:
-    """What the standard deviation is to be multiplied by so that the median residual is that of a half-normal; <= 1.
+    """Factor of the standard deviation so that the median residual is that of a half-normal; <= 1.
 
     The cut goes by this: otherwise an outlier among few calls raises the deviation, which raises the cut, and so on.
     """
@@ -495,4 +495,4 @@ def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
 def settled(fit: PolynomialFit, machine: float, machine_error: float = 0.0) -> PolynomialFit:
     """The fit with a tail between its own (many interruptions) and that of the machine (few)."""
     share = fit.excess_calls / (fit.excess_calls + INTERRUPTED_CALLS)
-    return fit.grown(1.0 + share * fit.excess + (1.0 - share) * machine, (share, machine_error))
+    return fit.with_tail_growth(1.0 + share * fit.excess + (1.0 - share) * machine, (share, machine_error))

@@ -42,7 +42,7 @@ DGEMM_PANEL: tuple[Box, ...] = ({"n": (0, 64), "k": (0, 2)}, {"n": (0, 64), "k":
 MAX_ROWS_OF_SHORT = 2000.0
 #: Lower bound of k in the updates where no wide call of the application is shallower.
 UPDATE_DEPTH = 65.0
-#: With so many calls timed inside steps of HPL, a piece is fitted to them alone.
+#: With this many calls timed inside steps of HPL, a piece is fitted to them alone.
 ENOUGH_IN_CONTEXT = 30
 #: A piece with fewer calls is left to the next one.
 MIN_CALLS = 20
@@ -116,7 +116,7 @@ def _leaf(box: Box, rows: Integers, data: Floats, letters: dict[str, Floats], le
 
 
 def _best_cut(letter: str, values: Floats, data: Floats, whole: float, least: int) -> _Cut | None:
-    """The edge at which two polynomials leave least, or None where no edge leaves enough calls on both sides."""
+    """The edge at which two polynomials leave least, or None if no edge leaves enough calls on both sides."""
     distinct = np.unique(values)
     if len(distinct) < 2 or len(values) < 2 * least:
         return None

@@ -46,7 +46,7 @@ from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate.platform.kernel_model import NOISES
 
 BLUR = 0.005
-#: Of the stamps.
+#: Resolution of the stamps.
 TICK_S = 1e-9
 _SCALE = float(1.0 / np.sqrt(1.0 - 2.0 / np.pi))  # of |Z| whose standard deviation is 1
 _MEAN = float(np.sqrt(2.0 / np.pi)) * _SCALE
@@ -55,7 +55,7 @@ SAMPLE, SAMPLE_PER_CORE = 20_000, 100
 SIZE_CLASSES = 20
 FOLDS = 5
 #: Standard errors by which a further mean, and a model of each core or socket, have to win.
-MEAN_ERRORS, PER_CORE_ERRORS = 1.0, 2.0
+MEAN_MARGIN_SE, PER_CORE_ERRORS = 1.0, 2.0
 #: Losses that differ by no more than this share are the same.
 EQUAL = 1e-9
 #: A mean square error that is so much higher is no price for a simpler mean: one per cent of the error.
@@ -99,13 +99,14 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     deviation = deviation * scatter
     where, n_sd = _fits(kernel, calls.where(good))
     constant = np.sqrt(np.bincount(where, deviation**2) / np.bincount(where))[where]
-    blur = BLUR * mean + TICK_S
+    resolution_sd = BLUR * mean + TICK_S
     modes = standardised_modes(residual / deviation)
+    mixture = log_density(residual / deviation, modes, resolution_sd / deviation) - np.log(deviation)
     fits = (
-        (_log_normal(residual, blur), 0),
-        (_log_half_normal(residual, constant, blur), int(where.max()) + 1),
-        (_log_half_normal(residual, deviation, blur), n_sd),
-        (log_density(residual / deviation, modes, blur / deviation) - np.log(deviation), n_sd + 3 * len(modes) - 3),
+        (_log_normal(residual, resolution_sd), 0),
+        (_log_half_normal(residual, constant, resolution_sd), int(where.max()) + 1),
+        (_log_half_normal(residual, deviation, resolution_sd), n_sd),
+        (mixture, n_sd + 3 * len(modes) - 3),
     )
     bic = np.array([-2.0 * float(np.sum(density)) + count * np.log(len(residual)) for density, count in fits])
     return NoiseScores(tuple(float(value) for value in bic - bic.min()), modes, len(residual))
@@ -127,12 +128,12 @@ def _log_normal(residual: Floats, sd: Floats) -> Floats:
     return result
 
 
-def _log_half_normal(residual: Floats, deviation: Floats, blur: Floats) -> Floats:
-    """Logarithm of the density of deviation * (centred half-normal) + blur * (standard normal)."""
+def _log_half_normal(residual: Floats, deviation: Floats, resolution_sd: Floats) -> Floats:
+    """Logarithm of the density of deviation * (centred half-normal) + resolution_sd * (standard normal)."""
     scale = deviation * _SCALE
-    width = np.hypot(scale, blur)
+    width = np.hypot(scale, resolution_sd)
     above = residual + deviation * _MEAN
-    result: Floats = np.log(2.0) + _log_normal(above, width) + log_ndtr(above * scale / (blur * width))
+    result: Floats = np.log(2.0) + _log_normal(above, width) + log_ndtr(above * scale / (resolution_sd * width))
     return result
 
 
@@ -149,12 +150,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was tried for a kernel, and what was taken.
+    """Forms tried for a kernel, and the one taken.
 
     means      : candidates, simplest first
     levels     : the chosen mean with one set of coefficients (""), one for each socket ("-S") and each core ("-H"), as
                  far as there are several; empty with one core
-    noises     : BIC of each noise; None where none was tried
+    noises     : BIC of each noise; None if none was tried
     modes      : of the noise, where it is a mixture
     note       : why nothing was selected, or ""
     threads    : of the processes whose calls these are
@@ -225,7 +226,7 @@ def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate,
     chosen = next(
         candidate.mean
         for candidate in means
-        if candidate.worse_by <= MEAN_ERRORS and candidate.share_above <= SCORE_TOLERANCE
+        if candidate.worse_by <= MEAN_MARGIN_SE and candidate.share_above <= SCORE_TOLERANCE
     )
     levels = [("", Form(chosen, False, "N-2"))]
     cores, sockets = (len(np.unique(each)) for each in (sample.calls.cpu, sample.calls.sockets()))
@@ -279,7 +280,7 @@ def _levels(group: Integers, measured: Floats, predicted: Floats) -> Floats:
 
 
 def _sample(calls: Calls) -> _Sample | None:
-    """Calls of all sizes, and their folds; None where a fold or what is left without it would be no sample."""
+    """Calls of all sizes, and their folds; None if a fold or what is left without it would be no sample."""
     calls = judged(calls)
     if len(calls) < 2 * MIN_CALLS or not np.any(calls.duration_s > 0):
         return None

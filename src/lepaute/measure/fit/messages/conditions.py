@@ -30,9 +30,9 @@ CONDITIONS = ("idle", "dgemm", "iprobe", "iprobe+dgemm")
 IN_ITS_PLACE = ("iprobe", "dgemm", "idle")
 #: Fewer measurements than these are not fitted.
 FEWEST = 10
-#: Sizes are put into so many groups of neighbours, where there are more of them.
+#: Sizes are put into this many groups of neighbours, where there are more of them.
 GROUPS = 20
-#: A group counts with so many messages under either condition.
+#: A group counts with this many messages under either condition.
 MIN_IN_A_GROUP = 3
 #: Chance that the interval of a ratio misses it.
 MISS = 0.05
@@ -46,7 +46,7 @@ def loaded_series(
     frames      : ring observations of one class of links
     eager_bytes : the eager limit
     usual       : the same operations without a ring: they stand for what the ring does not time by itself
-    Raises FitError where the ring was not measured under that condition, or a column is missing.
+    Raises FitError if the ring was not measured under that condition, or a column is missing.
     """
     table = _table(frames)
     measured = [name for name in CONDITIONS if (table["condition"] == name).any()]
@@ -70,18 +70,18 @@ def loaded_series(
         parts = [exchanges.within(-1.0, eager_bytes), above.scaled(2.0)]
         copies = receives.within(-1.0, eager_bytes)
         taking = copies if len(copies) >= FEWEST else usual["recv"]
-    message = joined(parts)
+    message = concatenate_series(parts)
     if len(message) < FEWEST:
         raise FitError(f"the ring has {len(message)} messages under {condition}; calibrate with more")
     return {"pingpong": message, "isend": posting if len(posting) >= FEWEST else usual["isend"], "recv": taking}
 
 
 def receives_after_probes(frames: "Sequence[pandas.DataFrame]") -> Series:
-    """MPI_Recv of messages that MPI_Iprobe found between pieces of dgemm; empty where the ring did not measure it."""
+    """MPI_Recv of messages that MPI_Iprobe found between pieces of dgemm; empty if the ring did not measure it."""
     return _calls(_table(frames), "iprobe+dgemm", "recv")
 
 
-def joined(parts: Sequence[Series]) -> Series:
+def concatenate_series(parts: Sequence[Series]) -> Series:
     """One series of several."""
     return series(np.concatenate([part.size_bytes for part in parts]), np.concatenate([p.duration_s for p in parts]))
 

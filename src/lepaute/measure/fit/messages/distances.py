@@ -33,7 +33,7 @@ from lepaute.stats.student import NORMAL_975
 START = ("block", "attempt", "host", "peer")
 #: Of a message: what calls take of its time leaves so much to the transfer, at least, where effects are told apart.
 MAX_OVERHEAD = 0.9
-#: Of cores, the nearest first; of nodes.
+#: Distances of cores, the nearest first, and of nodes.
 INSIDE, BETWEEN = ("same-l3", "same-socket", "other-socket"), ("same-switch", "across")
 #: Messages up to this size are latency above all.
 SMALL_BYTES = 1024
@@ -91,7 +91,7 @@ def _between(effects: Floats, noise: Floats) -> float:
 def _effects_on_calls(
     table: "pandas.DataFrame", segments: tuple[FittedSegment, ...], count: int
 ) -> tuple[Floats, Floats]:
-    """Of each start, about their mean, and the variance of its error; 0 where calls were not timed in each start."""
+    """Effect of each start about their mean, and variance of its error; 0 if calls were not timed in each start."""
     size_bytes = table["size_bytes"].to_numpy(dtype=np.float64)
     segment, operation = segment_numbers(segments, size_bytes), table["operation"].to_numpy()
     starts, ratios = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
@@ -145,7 +145,7 @@ def _by_start(frames: "Sequence[pandas.DataFrame]") -> "pandas.DataFrame":
 
 @dataclass(frozen=True, slots=True)
 class FlowCurve:
-    """Bytes per second each way that so many flows reach together, by their number, in increasing number."""
+    """Bytes per second each way that this many flows reach together, by their number, in increasing number."""
 
     reached_Bps: dict[int, float]  # noqa: N815 - the unit
 
@@ -200,7 +200,7 @@ def _seconds_per_byte(rows: "pandas.DataFrame") -> float:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of the means of two classes, the first subtracted from the second, with an interval."""
+    """Difference of the means of two classes, the first subtracted from the second, with an interval."""
 
     estimate: float
     low: float
@@ -214,9 +214,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class DistanceEffect:
-    """What messages take at `distance` against those at the nearest one.
+    """Duration of messages at `distance` against those at the nearest one.
 
-    latency_s: more of a small message; log_ratio: of the times of large ones; None where that is not known
+    latency_s: more of a small message; log_ratio: of the times of large ones; None if that is not known
     """
 
     nearest: str
@@ -357,7 +357,7 @@ class SwitchTree:
 
 
 def longer_way(effects: Sequence[DistanceEffect]) -> float | None:
-    """How much longer a small message takes from one switch to another, in seconds; None where that is not clear."""
+    """How much longer a small message takes from one switch to another, in seconds; None if that is not clear."""
     for effect in effects:
         part = effect.latency_s
         if effect.distance == ACROSS and part is not None and part.low > 0:

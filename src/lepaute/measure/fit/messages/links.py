@@ -29,7 +29,7 @@ def network_model(
     """The network of the machines that were measured.
 
     fitted   : messages inside a node
-    between  : messages between nodes; None where they were not measured: then they cost what they cost inside
+    between  : messages between nodes; None if they were not measured: then they cost what they cost inside
     link_Bps : bandwidth of the link of a node, None for what the fastest large messages between nodes make use of
     """
     loopback: dict[str, Any] = {"shared": fitted.shared, "bandwidth_Bps": fitted.shared_bandwidth_Bps, "segments": None}
@@ -68,7 +68,7 @@ def _class(network: networks.FittedNetwork) -> dict[str, Any]:
 
 
 def _errors(network: networks.FittedNetwork) -> dict[str, float | None]:
-    """Where starts do not show how much calls differ, they are taken to differ as transfers do."""
+    """If starts do not show how much calls differ, they are taken to differ as transfers do."""
     return {
         "discrepancy_relative_sd": network.start_relative_sd or None,
         "overhead_relative_sd": network.start_overhead_sd or None,
@@ -132,7 +132,7 @@ def _over_link(part: FittedSegment, link_Bps: float) -> FittedSegment:
 
 
 def _per_byte_s(part: FittedSegment) -> float:
-    """Of a message alone, from the beginning of the send to the end of the receive; > 0."""
+    """Seconds per byte of a message alone, from the beginning of the send to the end of the receive; > 0."""
     return 1.0 / part.bandwidth_Bps + part.send[1] + part.receive[1]
 
 
@@ -189,9 +189,9 @@ class MessageTables:
 class FittedLinks:
     """The networks of a machine.
 
-    inside, between : messages inside a node, and between nodes; the latter None where not measured
-    link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None where not measured
-    flows           : what several messages at once between two nodes reach, None where not measured
+    inside, between : messages inside a node, and between nodes; the latter None if not measured
+    link_Bps        : bandwidth of the link of a node as messages between idle nodes show it, None if not measured
+    flows           : what several messages at once between two nodes reach, None if not measured
     tree            : the switches, where messages that leave one take longer; None: one switch
     effects         : how conditions change the time of messages
     notes           : for readers of the platform, one sentence each
@@ -212,10 +212,10 @@ def fitted_links(
     """Fits the networks.
 
     several   : there are several nodes
-    switches  : the numbers of the nodes of each switch; empty where that is not known
+    switches  : the numbers of the nodes of each switch; empty if that is not known
     condition : of the ring that all messages are to be under; None: those of the point-to-point measurements, and those
                 of the ring to busy receivers where it has them
-    Raises FitError where the messages inside nodes are too few, or were not measured under the condition.
+    Raises FitError if the messages inside nodes are too few, or were not measured under the condition.
     """
     idle, inside, effects, notes = _fit(tables.of("local"), "local", condition)
     notes += _told(distances.distance_effects(tables.of("local").p2p, idle.segments, distances.INSIDE))
@@ -249,7 +249,7 @@ def fitted_links(
 
 
 def _told(effects: Sequence[distances.DistanceEffect]) -> list[str]:
-    """Of differences that the platform does not have."""
+    """Sentences on differences that the platform does not have."""
     return [f"{effect.sentence()} The platform has one model of both." for effect in effects if effect.matters]
 
 

@@ -35,7 +35,7 @@ ANNOUNCING = 0.2
 FEWEST = 4
 #: Libraries set their limits to powers of two: one so near is taken for it.
 POWER_OF_TWO = 0.1
-#: Of one protocol; the information criterion mostly asks for fewer.
+#: Most breakpoints of one protocol; the information criterion mostly asks for fewer.
 MAX_BREAKPOINTS = 5
 #: Distinct sizes of every series in a segment.
 MIN_SIZES = 5
@@ -57,7 +57,7 @@ RARELY_TWICE_BYTES = 4096
 class ProtocolLimits:
     """Largest sizes that are sent eagerly, and without waiting for the receive; 0 for none, inf for all.
 
-    tested_bytes : largest size of the experiments that found them, None where they were read from durations
+    tested_bytes : largest size of the experiments that found them, None if they were read from durations
     """
 
     eager_bytes: float
@@ -131,7 +131,7 @@ def _deviation(isend: Series, log_duration: Floats, last_eager: int) -> float:
 
 
 def limits_by_tests(frames: Sequence[pandas.DataFrame]) -> ProtocolLimits | None:
-    """The limits that the tests found; None where there are none.
+    """The limits that the tests found; None if there are none.
 
     frames : semantics observations of one class of links; those of rank 0 with nothing sent before count
     An asynchronous send is eager, a synchronous one rendezvous. Where all tested sizes are alike, so are larger ones.
@@ -158,7 +158,7 @@ def _shared_breakpoints(parts: list[Series]) -> list[float]:
     """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
     does not tell from the best (`simplest`).
 
-    Exact where the series have MAX_SIZES distinct sizes together; else a breakpoint is one of so many of them, at
+    Exact where the series have MAX_SIZES distinct sizes together; else a breakpoint is one of this many of them, at
     equal shares of the points.
     """
     pairs = _grouped_sizes([part for part in parts if len(part) >= MIN_POINTS])
@@ -191,12 +191,12 @@ class FittedNetwork:
     """Segments of one class of links, whether flows share, and the cost of calls that move nothing.
 
     shared_bandwidth_Bps : of the link that concurrent flows share; where they do not, the fastest segment's
-    noncontiguous        : segments of messages of a derived datatype with gaps, None where they were not measured
+    noncontiguous        : segments of messages of a derived datatype with gaps, None if they were not measured
     busy                 : segments of messages whose receiver computes between its probes for them, None likewise
     exchange_ratio       : time of two opposite messages at once over that of one, at large sizes
     limits               : of the protocols; tested: found by tests of send-completion semantics, not from durations
     start_relative_sd    : of the factor that a start of mpirun has on its transfers; start_overhead_sd: on its calls
-    sizes                : smallest and largest size that the segments were fitted to, None where nothing says so;
+    sizes                : smallest and largest size that the segments were fitted to, None if nothing says so;
                            noncontiguous_sizes, busy_sizes: the same of messages with gaps and to busy receivers
     """
 
@@ -228,7 +228,7 @@ def one_way_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats
 
 
 def overheads_s(segments: tuple[FittedSegment, ...], size_bytes: Floats) -> Floats:
-    """What calls take of it."""
+    """Seconds that the overheads of calls take of a message's time."""
     return _by_segment(segments, size_bytes, FittedSegment.overheads_s)
 
 
@@ -289,7 +289,7 @@ def fit_segments(
     """The segments of messages whose time is `message`, with `pairs` the mean of one there and one back; see
     `fit_segment`.
 
-    Raises FitError where there are fewer than three measurements of every protocol.
+    Raises FitError if there are fewer than three measurements of every protocol.
     """
     segments: list[FittedSegment] = []
     for protocol, low, high in limits.parts():
@@ -362,7 +362,7 @@ def looks_first(looks: Series | None) -> bool:
 
 
 def call_cost(calls: Series | None) -> float:
-    """Mean of calls that move nothing, those beyond ten times the median capped; 0 where not measured."""
+    """Mean of calls that move nothing, those beyond ten times the median capped; 0 if not measured."""
     if calls is None or len(calls) == 0:
         return 0.0
     return float(np.mean(np.minimum(calls.duration_s, 10.0 * float(np.median(calls.duration_s)))))

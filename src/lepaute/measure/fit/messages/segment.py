@@ -34,7 +34,7 @@ RESOLUTION = 0.01
 MAX_POINTS = 4000
 #: Durations below a twentieth of the median, or above twenty times, say no more about the noise than these.
 WIDEST = float(np.log(20.0))
-#: Of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
+#: Largest deviation of a mode: a wider one would draw messages of a hundred times the mean, which nobody measured.
 LARGEST_SD = 1.0
 #: The bandwidth of a segment that cannot be distinguished from infinite.
 HIGHEST_BANDWIDTH_BPS = 1e12
@@ -169,7 +169,7 @@ class FittedSegment:
         return fixed + (self.send[1] + self.receive[1] + 1.0 / self.bandwidth_Bps) * size_bytes
 
     def overheads_s(self, size_bytes: Floats) -> Floats:
-        """What the send and the receive take of it."""
+        """Seconds that the send and the receive take of a message's time."""
         return self.send[0] + self.receive[0] + (self.send[1] + self.receive[1]) * size_bytes
 
 

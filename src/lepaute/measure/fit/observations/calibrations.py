@@ -22,12 +22,12 @@ OF_TWO_CORES = frozenset({"hpl_steps_2x1", "hpl_steps_1x1_pair"})
 _OF_PROBE = ("active_cores", "threads")
 #: Blocks with an undisturbed run of a probe that are enough to do without its disturbed ones.
 ENOUGH_BLOCKS = 3
-#: Shares of cores are told apart by so many digits.
+#: Shares of cores are told apart by this many digits.
 DIGITS = 6
 
 
 def calibrations(archives: Archives) -> list[Archive]:
-    """One or several archives, or their files, as a list. Raises FitError where one is no calibration or is given
+    """One or several archives, or their files, as a list. Raises FitError if one is no calibration or is given
     twice, or they or their nodes are not alike."""
     given = [Archive.open(archive) for archive in listed(archives)]
     if not given:
@@ -65,9 +65,9 @@ def hosts_of(archive: Archive) -> tuple[str, ...]:
 
 
 def seen_hosts(hosts: tuple[str, ...], frames: Sequence[pandas.DataFrame]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of several nodes, those with kernel observations, and those without: a node may be lost before it has any.
+    """Nodes among several: those with kernel observations, and those without: a node may be lost before it has any.
 
-    Raises FitError where no node has any.
+    Raises FitError if no node has any.
     """
     if len(hosts) < 2:
         return hosts, ()
@@ -132,7 +132,7 @@ def shape_of(archives: Sequence[Archive]) -> NodeShape:
     """The shape of the nodes that the archives measured: one socket where they do not tell, or where sockets differ in
     size.
 
-    Raises FitError where they differ.
+    Raises FitError if they differ.
     """
     shapes = {(0,) * archive.about.node_cores for archive in archives if archive.about.node_cores}
     shapes |= {_sockets(machine) for archive in archives for machine in archive.about.machines.values()}

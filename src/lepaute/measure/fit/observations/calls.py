@@ -14,7 +14,7 @@ from lepaute.measure.observation_columns import ABSENT, KERNELS, MAX_CORES, NEED
 
 #: Phases, not kernels: what they contain is timed as well; `glue_calls` makes kernels of the rest.
 PHASES: Mapping[str, str] = {"pdfact": "pdfact_glue", "pdupdate": "pdupdate_glue"}
-#: Of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
+#: Kernel of n bytes that a process has not written before. No kernel that HPL calls, but what its workspaces cost once.
 FIRST_TOUCH = "first_touch"
 #: Kernels that a platform can hold; the time of any other is part of the glue around it.
 MODELLED = frozenset(
@@ -25,7 +25,7 @@ MODELLED = frozenset(
         *("dlaswp05N", "dlaswp05T", "dlaswp06N", "dlaswp06T", "dlaswp10N", "dlatcpy", "dlacpy"),
     }
 )
-#: Those whose m * n is a matrix that they update.
+#: Kernels whose m * n is a matrix that they update.
 PRODUCTS = frozenset({"dgemm", "dgemm_nn"})
 #: Kernels whose k is the rows of the trailing matrix (of dcopy the leading dimension): what an element of a row costs
 #: depends on how much of the matrix a cache holds.
@@ -48,7 +48,7 @@ PROBE = "hpl_steps_1x1"
 class Calls:
     """Calls of one kernel, all vectors of shape (calls,).
 
-    m, n, k     : parameters, 0 where the kernel has none
+    m, n, k     : parameters, 0 if the kernel has none
     duration_s  : clock's cost subtracted, >= 0
     cpu, block  : the core, see `place_of`; the block of the campaign, numbered over all archives
     probe       : code of the probe, in the order of `probes`
@@ -82,7 +82,7 @@ class Calls:
         return len(self.duration_s)
 
     def where(self, mask: Booleans | Integers) -> "Calls":
-        """Those calls for which `mask` is true, or those of these rows, in their order."""
+        """Calls for which `mask` is true, or those of these rows, in their order."""
         return subset(self, mask)
 
     def shares(self) -> Floats:

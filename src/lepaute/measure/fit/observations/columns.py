@@ -30,7 +30,7 @@ AGAIN = "the file is damaged or was edited; measure again"
 
 
 def check_columns(frame: "pandas.DataFrame", table: str, source: object = None) -> None:
-    """Raises FitError where a table of a calibration lacks a needed column; source: the table as messages name it."""
+    """Raises FitError if a table of a calibration lacks a needed column; source: the table as messages name it."""
     for column in NEEDED.get(table, ()):
         if column not in frame.columns:
             raise FitError(f"{source or table} lacks the column {column}; the archive is not a calibration")
@@ -115,7 +115,7 @@ def _check_numbers(frame: "pandas.DataFrame", column: str, least: float, most: f
     if not is_numeric_dtype(values.dtype) or is_bool_dtype(values.dtype):
         raise FitError(f"{place}: column {column} holds {_kind(values)}, not numbers; {AGAIN}")
     numbers: Floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    low, high = float(np.min(numbers)), float(np.max(numbers))  # NaN where there is one
+    low, high = float(np.min(numbers)), float(np.max(numbers))  # NaN if there is one
     if np.isfinite(low) and np.isfinite(high) and low >= least and high <= most:
         return
     if len(wrong := np.flatnonzero(~np.isfinite(numbers))):

@@ -24,7 +24,7 @@ from lepaute.errors import FitError
 from lepaute.kit.tables import text_table
 from lepaute.kit.text import level_order, p_text, percent, signed_percent, significant
 from lepaute.measure.fit.numeric import Floats, Integers
-from lepaute.measure.observation_columns import BY_NAME, factors_of, names_of
+from lepaute.measure.observation_columns import COLUMNS_BY_NAME, factors_of, names_of
 from lepaute.stats.multiple_tests import holm
 from lepaute.stats.permutation import PERMUTATIONS, PermutationTest, permutation_test
 from lepaute.stats.student import NORMAL_975
@@ -75,7 +75,7 @@ class Stretches:
 
 
 def stretches_of(process: Integers, order: Floats, level: Integers) -> Stretches | None:
-    """The stretches; None where there are as many as with shuffled levels.
+    """The stretches; None if there are as many as with shuffled levels.
 
     process, order, level : of each call, shape (calls,): its process, when it was made, its level (numbers from 0)
     The number of stretches is compared with its distribution over all orders of the levels inside processes (Wald and
@@ -236,7 +236,7 @@ def _tested(
     )
     inside = not process or bool((rows.groupby(process, observed=True, dropna=False)[name].nunique() > 1).any())
     labels = [_label(value) for value in rows[name]]
-    reference = BY_NAME[name].reference if name in BY_NAME else ""
+    reference = COLUMNS_BY_NAME[name].reference if name in COLUMNS_BY_NAME else ""
     reference = reference if reference in labels else level_order(labels)[0]
     exchanged = "calls" if inside else "processes"
     stretches = _stretches(rows, process, labels, by_row="start_s" in (name, *others)) if inside else None
@@ -406,7 +406,7 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
 
 
 def sentence(test: FactorTest) -> str:
-    """What a test says, in words."""
+    """Result of a test in words."""
     if test.note:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:

@@ -35,7 +35,7 @@ from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.observation_columns import KERNELS
 
 #: duration = alpha mnk + beta, with a standard deviation of gamma mnk (Cornebize's thesis, equation 4.2).
-#: Of a table: a cpu and a day each.
+#: Most rows and bytes of a table: a cpu and a day each.
 _MAX_ROWS, _MAX_TABLE_BYTES = 5_000_000, 1 << 30
 TERMS = ("mnk", "1", "sd:mnk")
 #: Columns of tables that mean a term.
@@ -83,7 +83,7 @@ class Coefficients:
 def coefficients_of_table(
     frame: pandas.DataFrame, *, source: str = "a table", terms: Sequence[str] = TERMS
 ) -> Coefficients:
-    """The coefficients in a table with the columns node, cpu (0 where it lacks), day or date, and one for each term.
+    """The coefficients in a table with the columns node, cpu (0 if it lacks), day or date, and one for each term.
 
     Several rows of one cpu and day are averaged. A column is named as its term (mnk, 1, sd:mnk) or as in `NAMES`.
     Raises FitError with one line: a column that is missing, a value that is no finite number, an empty table.
@@ -137,7 +137,7 @@ def coefficients_of_archives(archives: Archive | Iterable[Archive], kernel: str 
 
     A day is an archive, or, where there is one archive, a block of fresh processes. The mean is fitted as all kernels
     are; gamma is the fitted standard deviation in proportion to mnk, by least squares over the calls.
-    Raises FitError where no core has enough calls of the kernel on any day.
+    Raises FitError if no core has enough calls of the kernel on any day.
     """
 
     given = calibrations(archives)
@@ -167,7 +167,7 @@ def coefficients_of_archives(archives: Archive | Iterable[Archive], kernel: str 
 
 
 def _line(calls: Calls) -> tuple[float, float, float] | None:
-    """(alpha, beta, gamma) of some calls; None where they do not determine a line."""
+    """(alpha, beta, gamma) of some calls; None if they do not determine a line."""
     calls = calls.where(calls.nonempty() & (calls.duration_s > 0))
     work = calls.m * calls.n * calls.k
     if len(calls) < MIN_CALLS or len(np.unique(work)) < 2:

@@ -95,7 +95,7 @@ class _Model:
 
 
 def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
-    """The factors of the CPUs, and their population by group where BIC prefers that; None where BIC prefers one
+    """The factors of the CPUs, and their population by group where BIC prefers that; None if BIC prefers one
     covariance for all CPUs, or where there are too few CPUs and days to tell (two CPUs for each coefficient, and two).
 
     of_unit : the group of each cpu
@@ -205,7 +205,7 @@ def _population(seen: _Seen, label: Integers, error: Floats, *, own: bool = Fals
 
 
 def _bic(seen: _Seen, label: Integers, centre: Floats, covariance: Floats, error: Floats, parameters: int) -> float:
-    """Of the half logarithms of the counted CPUs; `parameters` beyond one centre."""
+    """BIC of the half logarithms of the counted CPUs; `parameters` beyond one centre."""
     total = (covariance[label] + error)[seen.counted]
     apart = (seen.half_log - centre[label])[seen.counted]
     _, log_determinant = np.linalg.slogdet(total)
@@ -239,7 +239,7 @@ def log_covariance(correlation: Floats, half: Floats) -> Floats:
 
 
 def _correlation(data: Coefficients, seen: _Seen, units: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
-    """Of the own parts of days of a cpu: residuals of each divided by its standard deviation, and pooled."""
+    """Correlation of a cpu's own parts of days: residuals of each divided by its standard deviation, and pooled."""
     rows = (units & seen.counted)[data.unit]
     scaled = seen.residuals[rows] / np.sqrt(seen.variance)[data.unit[rows]]
     product = scaled.T @ scaled
@@ -262,7 +262,7 @@ def _columns(values: Floats, known: Integers, size: int) -> Floats:
 
 
 def covariances_of_groups(data: Coefficients, of_unit: Integers, days: BetweenDays) -> list[Floats | None] | None:
-    """Sigma_T (its own part) of each group where groups differ in it, by BIC; None where they do not.
+    """Sigma_T (its own part) of each group where groups differ in it, by BIC; None if they do not.
 
     For CPUs that are alike in the standard deviation of their days. Every group needs twice as many degrees of freedom
     as there are coefficients.

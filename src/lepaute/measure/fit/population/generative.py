@@ -49,7 +49,7 @@ TOLERANCE = 1e-8
 NEGLIGIBLE = 1e-9
 #: Weight of the prior of a mean, in observations (Fraley & Raftery's default).
 MEAN_PRIOR = 0.01
-#: Of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
+#: Share of the sum of absolute eigenvalues: less that is dropped is not worth a sentence.
 WORTH_TELLING = 0.01
 
 
@@ -58,7 +58,7 @@ class Mixture:
     """Groups of nodes, the largest first.
 
     group_of_node : shape (nodes,)
-    bic           : of the best mixture with 1, 2, ... groups; lower is better; NaN where there was none
+    bic           : of the best mixture with 1, 2, ... groups; lower is better; NaN if there was none
     """
 
     group_of_node: Integers
@@ -239,7 +239,7 @@ class Generative:
     """A fitted hierarchy.
 
     days   : Sigma_T and its parts, in the mean over all CPUs
-    scales : where CPUs differ in the standard deviation of their days; None where they do not
+    scales : where CPUs differ in the standard deviation of their days; None if they do not
     notes  : what a reader should know, one sentence each
     """
 

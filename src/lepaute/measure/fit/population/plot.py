@@ -26,7 +26,7 @@ _RADIUS = sqrt(-2.0 * np.log(1.0 - SHARE))
 _MEANING = {"mnk": "alpha, time per mnk", "1": "beta, time per call", "sd:mnk": "gamma, sd per mnk"}
 #: More points than a picture made of lines should hold; they are a bitmap inside of it.
 _MAX_POINTS = 5000
-#: Coefficients are drawn in pairs up to so many.
+#: Coefficients are drawn in pairs up to this many.
 MAX_TERMS = 6
 
 

@@ -45,7 +45,7 @@ class Posterior:
     divergences: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Of each group and term the mean and its interval, in seconds; whether the sampling can be trusted."""
+        """Mean of each group and term with its interval, in seconds; whether the sampling can be trusted."""
         low, high = np.quantile(self.theta, [0.025, 0.975], axis=0)
         mean = self.theta.mean(axis=0)
         groups = [
@@ -81,7 +81,7 @@ def posterior(
 ) -> Posterior:
     """Samples the posterior, with as many groups as `fitted` has; chains begin at the moments.
 
-    Raises MissingExtra where NumPyro is not installed, FitError where a coefficient does not vary or no cpu has
+    Raises MissingExtra where NumPyro is not installed, FitError if a coefficient does not vary or no cpu has
     two days.
     """
     jax, numpyro = _libraries()

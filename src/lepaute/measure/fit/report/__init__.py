@@ -17,7 +17,7 @@ from lepaute.measure.fit.diagnostics.findings import Finding, answer, figures, f
 from lepaute.measure.fit.diagnostics.flag import KINDS, MIN_SHARE, SERIOUS_SHARE, SEVERITIES, Check, Flag, chance
 from lepaute.measure.fit.report.pictures import machine_in_time, of_kind, pictures
 
-#: Kernels with less of the time are not in the table beside the findings, and no more than so many are.
+#: Kernels with less of the time are not in the table beside the findings, and no more than this many are.
 SHOWN_SHARE, MAX_SHOWN = 0.01, 8
 #: Checks whose sizes are in that table, with the name of their column.
 _ERRORS = {"level": "sum", "size": "worst sizes", "goodness": "single calls"}
@@ -150,7 +150,7 @@ def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict
     severities = _severities(diagnosis, subject.name)
     by_kind = {check.kind: check for check in subject.checks}
     rows = _checks(subject.checks, severities, subject.share)
-    drawn = pictures(subject.calls) if len(subject.calls.of) else []
+    shown = pictures(subject.calls) if len(subject.calls.of) else []
     return {
         "name": subject.name,
         "anchor": anchor(subject.name),
@@ -161,7 +161,7 @@ def _subject(diagnosis: Diagnosis, subject: Subject, columns: list[str]) -> dict
         "cells": [_cell(by_kind.get(kind), severities) for kind in columns],
         "found": [row for row in rows if row["state"] in SEVERITIES],
         "rest": [row for row in rows if row["state"] not in SEVERITIES],
-        "pictures": [picture_values(picture) for picture in drawn],
+        "pictures": [picture_values(picture) for picture in shown],
     }
 
 

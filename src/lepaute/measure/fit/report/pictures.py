@@ -18,12 +18,12 @@ SHOWN = (0.05, 0.95)
 
 
 def pictures(calls: Classed) -> list[Picture]:
-    """Those for which there is something to draw."""
-    drawn = [against_size(calls), against_order(calls), against_time(calls)]
-    drawn += [_scatter_against_size(calls)] if len(calls.counts) > 1 else []
-    drawn += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
-    drawn += [against_place(calls)] if len(calls.of.places) > 1 else []
-    return drawn
+    """Pictures for which there is something to draw."""
+    result = [against_size(calls), against_order(calls), against_time(calls)]
+    result += [_scatter_against_size(calls)] if len(calls.counts) > 1 else []
+    result += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
+    result += [against_place(calls)] if len(calls.of.places) > 1 else []
+    return result
 
 
 def of_kind(calls: Classed, kind: str) -> Picture:
@@ -111,9 +111,9 @@ def against_time(calls: Classed) -> Picture:
 def machine_in_time(machine: Machine) -> list[Picture]:
     """All kernels together, over the measurement and inside the process that changed most clearly."""
     where = f" of {machine.host}" if machine.host else ""
-    drawn = []
+    result = []
     if machine.series is not None:
-        drawn.append(
+        result.append(
             _of_time(
                 machine.series,
                 f"Level of all kernels{where} in the course of the measurement",
@@ -121,7 +121,7 @@ def machine_in_time(machine: Machine) -> list[Picture]:
             )
         )
     if machine.sentinels is not None:
-        drawn.append(
+        result.append(
             _of_time(
                 machine.sentinels,
                 f"Sentinels{where} in the course of the calibration",
@@ -129,7 +129,7 @@ def machine_in_time(machine: Machine) -> list[Picture]:
                 "how fast the machine was, whatever the models say.",
             )
         )
-    drawn += [
+    result += [
         _of_time(
             inside,
             f"Level of all kernels{where} inside one process",
@@ -137,7 +137,7 @@ def machine_in_time(machine: Machine) -> list[Picture]:
         )
         for inside in machine.inside
     ]
-    return drawn
+    return result
 
 
 def _scatter_against_size(calls: Classed) -> Picture:

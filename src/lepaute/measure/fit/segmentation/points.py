@@ -17,7 +17,7 @@ from lepaute.stats.student import student_quantile
 Objective = Literal["ordinary", "weighted", "log"]
 Interval = tuple[float, float]
 Shape = Literal["line", "constant"]
-#: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among so many of them.
+#: Cuts of the logarithmic objective are sought among all distinct x up to this many, else among this many of them.
 MAX_CANDIDATES = 500
 #: Nothing measured is known better: residuals below these shares of a value are taken for zero.
 RESOLUTION = {"ordinary": 1e-9, "weighted": 1e-9, "log": 1e-6}
@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 CRITICAL = -2.0 * float(np.log(1.0 - np.sqrt(0.95)))
 #: A side with fewer degrees of freedom takes the variance of the whole fit.
 ENOUGH_FOR_VARIANCE = 4
-#: Places whose sum of squares is above the least by more than so many critical values are not looked at.
+#: Places whose sum of squares is above the least by more than this many critical values are not looked at.
 MARGIN = 4.0
 
 
@@ -46,7 +46,7 @@ class Points:
              than others move no breakpoint
     weight : of the squared residuals: how often x occurs over the mean of that, times x^-2 with the weighted objective
     repeats: how often x occurs
-    stands : how many distinct x the point stands for: 1 unless `merged`
+    merged_count: how many distinct x the point stands for: 1 unless `merged`
     """
 
     objective: Objective
@@ -54,7 +54,7 @@ class Points:
     value: Floats
     weight: Floats
     repeats: Integers
-    stands: Integers
+    merged_count: Integers
 
     def __len__(self) -> int:
         return len(self.x)
@@ -72,7 +72,7 @@ class Points:
     def series(self, edges: Floats, scale: float = 1.0) -> "_core.FitSeries":
         """For the core: cells are the points up to each of `edges`, increasing, the last at or above all x."""
         first = np.concatenate([[0], np.searchsorted(self.x, edges, side="right")]).astype(np.uint32)
-        sizes = np.concatenate([[0], np.cumsum(self.stands)])[first].astype(np.uint32)
+        sizes = np.concatenate([[0], np.cumsum(self.merged_count)])[first].astype(np.uint32)
         return _core.FitSeries.make(self.x, self.value, self.weight, first, sizes, scale)
 
 
@@ -111,7 +111,7 @@ def points_of(x: Any, y: Any, objective: Objective) -> Points:
 
 
 def thinned(edges: Floats, most: int) -> Floats:
-    """Of more than `most` edges that many at equal shares of them, the last included."""
+    """`most` of more edges, at equal shares of them, the last included."""
     if len(edges) <= most:
         return edges
     result: Floats = edges[np.linspace(0, len(edges) - 1, most + 1).round().astype(np.int64)[1:]]
@@ -129,9 +129,8 @@ def merged(part: Points, edges: Floats) -> Points:
     x = np.where(lowest > 0, x, np.add.reduceat(part.weight * part.x, begin) / weight)
     x = np.clip(x, lowest, highest)  # rounding would carry a point alone across its edge
     value = np.add.reduceat(part.weight * part.value, begin) / weight
-    return Points(
-        part.objective, x, value, weight, np.add.reduceat(part.repeats, begin), np.add.reduceat(part.stands, begin)
-    )
+    repeats, merged_count = np.add.reduceat(part.repeats, begin), np.add.reduceat(part.merged_count, begin)
+    return Points(part.objective, x, value, weight, repeats, merged_count)
 
 
 def information_criterion(rss: Floats, points: Sequence[int], coefficients: int) -> Floats:
@@ -203,7 +202,7 @@ def best_cuts(
 
 
 def _left(series: "_core.FitSeries", begin: int, place: int, end: int) -> float:
-    """What two lines leave that meet before the point `place`."""
+    """Residual sum of two lines that meet before the point `place`."""
     return sum(_core.best_line(series, low, high, True, False)[2] for low, high in ((begin, place), (place, end)))
 
 

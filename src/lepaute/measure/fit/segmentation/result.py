@@ -33,7 +33,7 @@ else:
 FEW = 100
 #: Two lines whose values differ by less are one for whoever asks for breakpoints.
 EQUIVALENT = 0.05
-#: Of two lines and their breakpoint.
+#: Parameters of two lines and their breakpoint.
 _PARAMETERS = 5
 
 
@@ -108,7 +108,7 @@ class SegmentedLine:
         return text_table(("breakpoints", "objective", "gain", "at", ""), self.candidate_rows(), left=(3, 4))
 
     def candidate_rows(self, *, in_bytes: bool = False) -> list[tuple[str, ...]]:
-        """Of each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
+        """For each number of breakpoints the objective, by what the last one divides it, where they are, and a mark at
         the number that was chosen."""
         rows: list[tuple[str, ...]] = []
         size = size_text if in_bytes else "{:.7g}".format
@@ -192,7 +192,7 @@ class SegmentedLine:
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
 
     def rejected(self) -> "SegmentedLine | None":
-        """The best lines with one breakpoint more than were chosen; None where there is no such fit."""
+        """The best lines with one breakpoint more than were chosen; None if there is no such fit."""
         more = self.candidates[len(self.breakpoints) + 1 :][:1]
         if not more or not len(self.x):
             return None
@@ -202,7 +202,7 @@ class SegmentedLine:
 
     @property
     def decision(self) -> Decision:
-        """That there are breakpoints; where there is none, that one line holds is the contrary."""
+        """Whether there are breakpoints; if there is none, that one line holds is the contrary."""
         criteria = np.array([cut.criterion for cut in self.candidates])
         proven = fewest_segments_of_least(criteria) - 1 if len(criteria) > 1 else 0
         if not len(criteria):  # of several series together, which chose
@@ -212,7 +212,7 @@ class SegmentedLine:
         return Decision.of(0 < len(self.breakpoints) <= proven, holds)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
-        """Of each breakpoint its place, and in words its 95 % interval and what the two lines say there, in seconds."""
+        """Each breakpoint's place, and in words its 95 % interval and what the two lines say there, in seconds."""
         size = size_text if in_bytes else "{:.7g}".format
         found = []
         for number, (place, (low, high)) in enumerate(zip(self.breakpoints, self.breakpoint_intervals, strict=True)):
@@ -337,7 +337,7 @@ class LikeliestBreakpoint:
 
 
 def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
-    """Of a line without breakpoints; None where the points allow none."""
+    """Likeliest breakpoint of a line without breakpoints; None if the points allow none."""
     points, two = points_of(line.x, line.y, line.objective), line.rejected()
     if two is None:
         return None

@@ -124,7 +124,7 @@ def segment(
 
 
 def _note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[str, ...]:
-    """That points were measured in the order of their sizes, by a machine whose speed lasted from one to the next.
+    """Note that points were measured in the order of their sizes, by a machine whose speed lasted from one to the next.
 
     The criterion takes points for independent: of 200 with a correlation of 0.8 it finds 2.3 breakpoints where there is
     one, and one where the sizes were shuffled. Independent points get the note in one series of 2,000.
@@ -165,7 +165,7 @@ def _gains_of(candidates: Sequence[Partition], tiny: float) -> tuple[float, ...]
 def _given_places(points: Points, breakpoints: Sequence[float]) -> tuple[float, ...]:
     """Breakpoints that were given, each moved down to the last x that it leaves below.
 
-    Raises FitError where they do not increase, or leave a segment without points.
+    Raises FitError if they do not increase, or leave a segment without points.
     """
     try:
         given = np.asarray(breakpoints, dtype=np.float64)

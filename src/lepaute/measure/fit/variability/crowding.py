@@ -38,7 +38,7 @@ Rows = tuple[tuple[float, float], ...]
 class Crowding:
     """The increase of a kernel's durations by the share of the other cores of the socket that compute.
 
-    rows        : (share, increase), rising in share, linear in between from (0, 0); empty where it is unknown
+    rows        : (share, increase), rising in share, linear in between from (0, 0); empty if it is unknown
     relative_sd : error of durations next to idle cores, where those at the last share are known
     """
 

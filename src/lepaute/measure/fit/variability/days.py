@@ -71,7 +71,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     block, cpu, probe = (
         np.concatenate([getattr(calls, name) for calls in every]) for name in ("block", "cpu", "probe")
     )
-    # -1 where launches are not known: each process is then one.
+    # -1 if launches are not known: each process is then one.
     launch = np.concatenate([np.full(len(one), -1) if one.launch is None else one.launch for one in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])
     predicted = np.concatenate([kernel.predict(calls) for calls, kernel in chosen])
@@ -101,7 +101,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
 
 
 def days_of(effects: BlockEffects, scale: TimeScale | None, drift: Drift | None) -> Days:
-    """What lasts for a run. Where too few steps tell that from a wandering, the effects of processes stand for it."""
+    """Effects that last for a run. If too few steps tell that from wandering, the effects of processes stand for it."""
     if scale is None:
         sd = effects.sd
         block, launch, process = (
@@ -127,7 +127,7 @@ def days_of(effects: BlockEffects, scale: TimeScale | None, drift: Drift | None)
 
 
 def wandering_of(scale: TimeScale) -> Wandering:
-    """What does not last for a run."""
+    """Effects that do not last for a run."""
     return Wandering(
         relative_sd=scale.relative_sd,
         relative_sd_error=scale.relative_sd_error,

@@ -41,7 +41,7 @@ class FrequencyEffect:
 
     n_steps        : steps whose frequency is known
     relative_range : of the frequency, from its 5 % to its 95 % quantile
-    exponent       : duration goes with frequency to this power; -1 where the clock decides alone
+    exponent       : duration goes with frequency to this power; -1 if the clock decides alone
     error          : its standard error
     explained      : share of the steps' variance
     """
@@ -116,7 +116,7 @@ def frequency_effect(
 
 
 def _at(time_s: Floats, sampled_s: Floats, values: Floats) -> Floats:
-    """Values between samples; NaN where these are too far apart, or on one side only."""
+    """Values between samples; NaN if these are too far apart, or on one side only."""
     if len(sampled_s) < 2:
         return np.full(len(time_s), np.nan)
     after = np.clip(np.searchsorted(sampled_s, time_s), 1, len(sampled_s) - 1)
@@ -149,8 +149,8 @@ class DependenceReport:
     """Dependence of the successive calls of a kernel, inside the processes that measured it.
 
     lag_1, lag_10, lag_100 : autocorrelation of the standardised residuals
-    batch            : calls in the sums of the next two; 0 where there are too few
-    width            : standard deviation of the sum of so many successive calls over what independent ones would have
+    batch            : calls in the sums of the next two; 0 if there are too few
+    width            : standard deviation of the sum of this many successive calls over what independent ones would have
     width_modelled   : the same that the platform's wandering makes
     previous_percent : change of a duration when the call of the same kernel before it is twice as large, per cent;
                        between calls of about the same size
@@ -170,7 +170,7 @@ class DependenceReport:
 
     @property
     def lags(self) -> tuple[float, float, float]:
-        """The autocorrelations at lags 1, 10 and 100; NaN where no process made so many calls."""
+        """The autocorrelations at lags 1, 10 and 100; NaN if no process made this many calls."""
         return self.lag_1, self.lag_10, self.lag_100
 
     @property
@@ -256,7 +256,7 @@ def report_of(
 
 
 def _correlation(z: Floats, code: Integers, lag: int) -> float:
-    """Mean product of z and z `lag` calls later in the same process; NaN where there is none."""
+    """Mean product of z and z `lag` calls later in the same process; NaN if there is none."""
     same = code[lag:] == code[:-lag]
     return float(np.mean((z[lag:] * z[:-lag])[same])) if same.any() else float("nan")
 

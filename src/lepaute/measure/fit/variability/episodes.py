@@ -42,7 +42,7 @@ from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
-#: What a rank measured of messages in so long is one part, of so many calls at least.
+#: What a rank measured of messages in so long is one part, of this many calls at least.
 _MESSAGES_S, _MIN_MESSAGES = 0.1, 5
 #: So far from a stretch of messages, and in so large a share of starts at most.
 _BESIDE_S, _MAX_STARTS = 5.0, 1 / 3
@@ -61,7 +61,7 @@ Look = tuple[Floats, Booleans]
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Of a calibration in which the machine was slow for a while.
+    """Episodes of a calibration in which the machine was slow for a while.
 
     rows : of the table, those measured in an episode;  slow_s, seen_s : seconds of launches, in episodes and in all
     sentinels, all_sentinels : how many were slow, and how many there are
@@ -95,13 +95,13 @@ class Episodes:
 
     @property
     def witnesses(self) -> str:
-        """What saw it: "steps on all cores at once, 3.9 s of 59 s, and 4 of 33 sentinels"."""
+        """Witnesses of the episodes: "steps on all cores at once, 3.9 s of 59 s, and 4 of 33 sentinels"."""
         of_steps = f"steps on all cores at once, {duration(self.slow_s)} of {duration(self.seen_s)}"
         of_sentinels = f"{self.sentinels} of {counted(self.all_sentinels, 'sentinel')}"
         return ", and ".join([of_steps] * bool(self.slow_s) + [of_sentinels] * bool(self.sentinels))
 
     def sentence(self, messages: int) -> str:
-        """What was seen and what became of it; messages: how many were left out."""
+        """Episodes seen and what became of them; messages: how many were left out."""
         of_messages = f", without {counted(messages, 'message')}" if messages else ""
         return (
             f"the machine was slow for a while: calls took {percent(self.slower)} longer ({self.witnesses}); "
@@ -164,7 +164,7 @@ def in_usual_state(
 
 
 def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
-    """None where no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
+    """None if no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
     usable = parts.predicted_s >= SHORTEST_PART_S
     if not usable.any():
         return None

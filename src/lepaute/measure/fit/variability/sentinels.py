@@ -58,13 +58,13 @@ class Watch:
         return 2e-9 * float(np.prod(self.size)) / duration_s
 
     def quiet(self) -> "Watch":
-        """Those that nothing disturbed, where that is at least half of them; all otherwise."""
+        """Sentinels that nothing disturbed, if that is at least half of them; all otherwise."""
         keep = ~self.disturbed
         return subset(self, keep) if 2 * np.count_nonzero(keep) >= len(self) else self
 
 
 def watches(archives: Sequence[Archive]) -> list[Watch]:
-    """Of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
+    """Watches of every node in every archive that has sentinels. Raises FitError for a table that cannot be."""
     found = []
     for number, archive in enumerate(archives):
         if SENTINELS not in archive.members():
@@ -104,7 +104,7 @@ def watches(archives: Sequence[Archive]) -> list[Watch]:
 class MachineChange:
     """A change of a machine in the course of a calibration.
 
-    relative : of the duration of the sentinels, > 0 where the machine became slower
+    relative : of the duration of the sentinels, > 0 if the machine became slower
     sentence : with the rates before and after, and when
     """
 
@@ -115,7 +115,7 @@ class MachineChange:
 
 
 def change_of(watch: Watch) -> MachineChange | None:
-    """The stretch of time in which a machine was slower or faster than in the rest, or its trend; None where the order
+    """The stretch of time in which a machine was slower or faster than in the rest, or its trend; None if the order
     of the sentinels says nothing, or the change is below MIN_CHANGE."""
     quiet = watch.quiet()
     logs = np.log(quiet.duration_s)

@@ -23,7 +23,7 @@ STEP = ("probe", "block", "attempt", "launch", "cpu", "design_row", "position")
 
 
 def time_scale_of(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKernel]]) -> TimeScale | None:
-    """That of the cores; None with too few steps or a single block.
+    """Time scale of the cores; None with too few steps or a single block.
 
     table  : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
     Steps of probes whose options of HPL are others in each block are left out: what differs is no effect of the block.
@@ -41,7 +41,7 @@ def time_scale_of(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, Fit
     }
     process = numbered([codes[column] for column in keys])
     _, first, number = np.unique(process, return_index=True, return_inverse=True)
-    # -1 where launches are not known: each process is then one.
+    # -1 if launches are not known: each process is then one.
     unknown = steps["launch"].to_numpy() < 0 if "launch" in keys else np.ones(len(steps), dtype=np.bool_)
     launch = numbered([np.where(unknown, -1, codes.get("launch", process)), np.where(unknown, process, -1)])
     predicted_s = steps["predicted_s"].to_numpy(dtype=np.float64)

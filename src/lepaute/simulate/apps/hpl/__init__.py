@@ -73,9 +73,9 @@ class HplFiles(Files):
     def write(self, predictions: "Sequence[prediction.Prediction]") -> None:
         if self.output is None:
             return
-        from lepaute.kit.files import write_whole
+        from lepaute.kit.files import write_atomic
 
-        write_whole(self.output, f"{self.report(predictions) or ''}{hpl_out.caveat_lines(predictions)}")
+        write_atomic(self.output, f"{self.report(predictions) or ''}{hpl_out.caveat_lines(predictions)}")
 
 
 Hpl.about = About(  # whose parts make and read runs, so that they stand above their class

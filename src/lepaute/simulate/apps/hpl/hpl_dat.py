@@ -156,7 +156,7 @@ OUTPUT_LINE, DEVICE_LINE, THRESHOLD_LINE = 3, 4, 13  # the lines that hold no pa
 
 @dataclass(frozen=True, slots=True)
 class HplDat:
-    """What an HPL.dat says of its runs, and where HPL writes its report.
+    """Contents of an HPL.dat: its runs, and where HPL writes its report.
 
     values : by field of Hpl, in the order of the file: all values of the parameter, one where HPL has one. Those of p
              and of q go together: grids are their pairs
@@ -178,7 +178,7 @@ class HplDat:
     def covering(cls, hpls: Sequence[Hpl]) -> Self:
         """The file with all values of these runs, each once, in their order; its combinations may be more than these.
 
-        Raises InputError where they differ in a parameter of which a file has one value, such as the row swap.
+        Raises InputError if they differ in a parameter of which a file has one value, such as the row swap.
         """
         of_runs = [_in_file(hpl) for hpl in hpls]
         values: dict[str, tuple[Any, ...]] = {}
@@ -196,7 +196,7 @@ class HplDat:
         """All runs, in the order in which HPL makes them: the process grid varies slowest, NDIV fastest.
 
         others: by field of Hpl, what the file does not say, such as threads_per_rank; the same for all runs
-        Raises InputError where there are more than a hundred thousand.
+        Raises InputError if there are more than a hundred thousand.
         """
         known = dict(places())
         looped = sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None)
@@ -247,7 +247,7 @@ def read_hpl_dat(path: Path) -> HplDat:
 
 
 def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
-    """What `text` says; `name` stands in the messages of the InputError that is raised for what it cannot say.
+    """Runs described by `text`; `name` is named in the InputError that is raised for what it cannot say.
 
     Where a line cannot be read and the text behind the values tells that lines are missing before, that is said. What
     no prediction needs (device, threshold, swapping threshold without a mix of swaps) has its default where it cannot
@@ -312,7 +312,7 @@ def by_file(runs: Iterable[Run]) -> list[list[Run]]:
 
 
 def meaning_of(dat: Dat) -> str:
-    """What stands behind the values of a parameter: its name, and what the codes mean."""
+    """Comment behind the values of a parameter: its name, and what the codes mean."""
     name = dat.name or dat.what
     meanings = ", ".join(f"{code} = {word}" for code, word in enumerate(dat.words))
     return f"{name} ({meanings})" if meanings else name

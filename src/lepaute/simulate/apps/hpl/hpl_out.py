@@ -181,7 +181,7 @@ def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[Hp
 
 
 def default_of(field: str) -> str:
-    """What a field has unless something says otherwise, as the command line takes it."""
+    """Default of a field, as the command line takes it."""
     hpl = Hpl(n=1)
     value = hpl.threshold if field == "swap_threshold" else getattr(hpl, field)
     return str(int(value) if isinstance(value, bool) else value)

@@ -14,7 +14,7 @@ from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.table import KERNEL
 from lepaute.simulate.tracing import TraceRequest
 
-#: What is looked at: so many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
+#: What is looked at: this many steps spread over the run, and ranks drawn, as long as the trace has fewer rows.
 MAX_STEPS, MAX_RANKS, MAX_ROWS = 64, 64, 400_000
 #: With more steps x ranks than this, windows of the steps are simulated instead of all.
 MAX_FULL_STEPS_X_RANKS = 2_000_000

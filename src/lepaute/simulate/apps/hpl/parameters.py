@@ -47,7 +47,7 @@ ALIASES = {
 }  # fmt: skip
 #: HPL keeps its parameters in C's int.
 MOST = 2**31 - 1
-#: The engine keeps so many panels for each rank, and takes so many steps (core/apps/hpl/parameters.hpp).
+#: The engine keeps this many panels for each rank, and takes this many steps (core/apps/hpl/parameters.hpp).
 MAX_DEPTH, MAX_STEPS = 1024, 1 << 26
 #: Key of a field's metadata: its place in HPL.dat.
 DAT = "HPL.dat"
@@ -57,8 +57,8 @@ class Dat(NamedTuple):
     """The place of a parameter in HPL.dat.
 
     line    : of its value or values; where there are several, their number stands in the line before
-    several : what the number counts; empty where there is one value, or the values go with those of `beside`
-    loop    : place of HPL's loop over the values, the outermost first; None where there is one value
+    several : what the number counts; empty if there is one value, or the values go with those of `beside`
+    loop    : place of HPL's loop over the values, the outermost first; None if there is one value
     codes   : choices by code, and what HPL's report calls them; least : number allowed, where it is not the field's
     report  : what HPL's report says behind the value; title : what messages call it, where not by its name
     """
@@ -212,7 +212,7 @@ class Hpl(Application):
         platform : says the memory of a node; ranks fill one node after the other
         memory_fraction : above 0, at most 1; 0.8 leaves room for panels, MPI and the system
 
-        Raises InputError where the platform does not say the memory of a node, and where not even one block fits.
+        Raises InputError if the platform does not say the memory of a node, and where not even one block fits.
 
         >>> Hpl.filling(lp.load_platform("dahu"), 0.8, p=16, q=16, nb=128).n
         """

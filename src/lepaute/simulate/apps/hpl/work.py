@@ -27,7 +27,7 @@ else:
 
 #: Steps x ranks up to which fidelity `auto` simulates every step.
 FULL_BELOW = 8_000_000
-#: Of the measurements, but for the first two, which always take place; the share is of the prediction.
+#: Budget of the measurements, but for the first two, which always take place; the share is of the prediction.
 _MIN_BUDGET_S, _MAX_BUDGET_S, _BUDGET_SHARE = 0.1, 2.0, 0.03
 #: Of the first measurement, then twice as many: what the first two steps of a run differ by tells nothing, since most
 #: ranks wait for the first panel (75,264 ranks: 0.2 us an event in the place of 0.7).
@@ -166,7 +166,7 @@ def events_of_steps(hpl: Hpl, steps: Sequence[int], *, solve: bool) -> float:
 
 
 def _events_of_step(hpl: Hpl, step: int, pivot_weight: float = 1.0) -> float:
-    """The events of one step; each of the pivot exchanges counts as so many."""
+    """The events of one step; each of the pivot exchanges counts as this many."""
     left = hpl.steps - step  # steps, this one counted
     exchange = exchange_messages(hpl.p)
     swap = exchange if left <= _last_exchanging(hpl) else _spread_roll_messages(hpl.p)

@@ -46,7 +46,7 @@ _MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters
 
 @dataclass(frozen=True)
 class OwnFiles(applications.Files):
-    """What an application of one's own is held against."""
+    """Files that an application of one's own is held against."""
 
     check: Path | None = option_field(
         None, "a recording of the program; what differs first in calls, order, sizes or peers ends it", metavar="TRACE"
@@ -98,7 +98,7 @@ class OwnBehaviour(LaidBehaviour):
         return hashlib.sha256(repr((file_sha256, self._costs, sys.version_info[:2], rests)).encode()).hexdigest()
 
     def laid(self, seed: int = 1) -> "laying.Laid":
-        """What the core runs; of another seed only where `run` draws random numbers."""
+        """Operations that the core runs; of another seed only where `run` draws random numbers."""
         known: dict[int, laying.Laid] = vars(self.application).setdefault("_laid", {})
         with _LOCK:
             first = next(iter(known.values()), None)
@@ -214,7 +214,7 @@ class Application(applications.Application):
         costs_of(self)
 
     def run(self, me: "rank.Me") -> Any:
-        """What one rank does: a generator that yields operations of `me`."""
+        """Course of one rank: a generator that yields operations of `me`."""
         raise InputError(f"{type(self).__name__} has no run(self, me), which yields what a rank does")
 
     def _count_ranks(self) -> int:

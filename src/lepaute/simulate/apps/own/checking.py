@@ -67,11 +67,11 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True)
 class Checked:
-    """What `check` finds.
+    """Findings of `check`.
 
     same : whether all ranks make the calls of the recording, with these sizes and peers
-    rank, call : where they first differ, the call counted from 1 on that rank; -1 where they do not
-    line : of the application's file, as app.py:12; empty where the application makes no more calls
+    rank, call : where they first differ, the call counted from 1 on that rank; -1 if they do not
+    line : of the application's file, as app.py:12; empty if the application makes no more calls
     """
 
     same: bool
@@ -86,7 +86,7 @@ class Checked:
 
 
 def checked(application: "Application", recording: "str | PathLike[str]") -> Checked:
-    """What `check` finds; raises InputError as it does."""
+    """Findings of `check`; raises InputError as it does."""
     path = path_of(recording, "the recording")
     trace = read_trace(path)
     survey = Survey([trace], str(path))
@@ -134,7 +134,7 @@ def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[
 def _made_of_program(
     laying: Laying, numbers: dict[Made, int]
 ) -> "Callable[[int], tuple[NDArray[Any], Callable[[int], str]]]":
-    """Of a rank: its calls by their numbers, and the line of each."""
+    """Function that gives, for a rank, its calls by their numbers, and the line of each."""
     ops, lists, groups, texts = laying.listed()
 
     def calls(op: tuple[Any, ...]) -> Iterator[Made]:
@@ -175,7 +175,7 @@ def _made_of_program(
 def _made_of_recording(
     recorded: RecordedPart, numbers: dict[Made, int]
 ) -> "Callable[[int], tuple[NDArray[Any], NDArray[Any]]]":
-    """Of a rank: its calls by their numbers, and the row of each."""
+    """Function that gives, for a rank, its calls by their numbers, and the row of each."""
     trace, does = recorded.trace, recorded.does
     met = numpy.full(len(trace), -1)
     rows, which, _, sizes = recorded.meetings()
@@ -216,7 +216,7 @@ def _made_of_recording(
 
 
 def _requests_ended(recorded: RecordedPart) -> "NDArray[Any]":
-    """Of each row that ends requests, how many; 0 for none, and elsewhere."""
+    """Number of requests that each row ends; 0 for all other rows."""
     trace = recorded.trace
     ended = numpy.zeros(len(trace), dtype="int64")
     width = int(trace.completion.max(initial=0)) + 1

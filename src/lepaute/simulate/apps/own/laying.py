@@ -139,7 +139,7 @@ class Laid:
     approximated: tuple[str, ...] = ()
 
     def caveats(self, application: Any) -> list[str]:
-        """What a reader must know: what no seed repeats, and files that are read when nobody can write that down."""
+        """Caveats for the reader: what no seed repeats, and files that are read when nobody can write that down."""
         program, more = program_of(type(application)), len(self.unseeded) - 1
         unseen = set() if program is None else program.unseen
         return [
@@ -166,7 +166,7 @@ class _Parked:
 
 @dataclass
 class Laying:
-    """What all ranks share while an application is laid down."""
+    """State that all ranks share while an application is laid down."""
 
     application: Any
     seed: int
@@ -338,7 +338,7 @@ class Laying:
             self.by_date |= code == "waitany"
             numbers = tuple(request.number for request in what if request.is_open)
             track.ops.append(
-                self._number(operation._replace(what=numbers), place, self._list(numbers, ()), shared=False)
+                self._number(operation._replace(what=numbers), place, self._intern_list(numbers, ()), shared=False)
             )
             if code == "waitall":
                 track.end(what)
@@ -346,7 +346,7 @@ class Laying:
         self.by_date |= code in ("receive", "probe") and operation.peer == ANY
         which = 0
         if code == "exchange":
-            which = self._list(what.ranks, what.sizes)
+            which = self._intern_list(what.ranks, what.sizes)
         elif code == "compute":
             which = self._kernel(what, line)
         elif isinstance(what, Communicator):
@@ -365,7 +365,7 @@ class Laying:
             self._weights.append(_weight(code, what))
         return number
 
-    def _list(self, numbers: tuple[int, ...], sizes: tuple[float, ...]) -> int:
+    def _intern_list(self, numbers: tuple[int, ...], sizes: tuple[float, ...]) -> int:
         return self._lists.setdefault((numbers, sizes), len(self._lists))
 
     def _kernel(self, what: Cost | str, line: str) -> int:
@@ -449,7 +449,7 @@ def _laid_once(application: Any, seed: int) -> tuple[Laying, Laid]:
 
 
 def _states_of_generators() -> list[Any]:
-    """Of those that all of a process share."""
+    """States of the random generators that all of a process share."""
     states: list[Any] = [random.getstate()]
     if "numpy.random" in sys.modules:
         _, words, position, *_ = sys.modules["numpy.random"].get_state()

@@ -18,7 +18,7 @@ def loaded(text: str, folder: Path | None = None) -> type[Application]:
     """The class; of a file without a class named, the only one that derives from lp.Application.
 
     folder : that a relative path begins in
-    Raises InputError where there is none, with the line where the file itself fails.
+    Raises InputError if there is none, with the line where the file itself fails.
     """
     name, _, wanted = text.partition(":")
     Program.divert_prints()

@@ -18,7 +18,7 @@ from lepaute.simulate.trace.messages import ARRIVAL
 from lepaute.simulate.trace.table import MPI
 from lepaute.stats.student import student_quantile
 
-#: From so many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
+#: From this many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
 WARM_FROM = 5
 #: In how many parts of the time the spread over it is looked for: what drifts is seen in few parts only.
 PARTS = (10, 5, 3)
@@ -32,12 +32,12 @@ _LOOKS = frozenset(f"MPI_{form}" for form in ("Iprobe", "Improbe", "Test", "Test
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """What a recording tells of the time between two calls.
+    """Stretches of time in a recording between two calls.
 
     mean_s     : of a stretch, seconds
     error      : relative standard error of the mean, such that 1.96 of it are the half width of 95 %
     noise      : relative standard deviation of a stretch among those of its rank
-    platform   : of an emulation; empty where nothing tells of the machine
+    platform   : of an emulation; empty if nothing tells of the machine
     """
 
     mean_s: float
@@ -50,8 +50,8 @@ class Stretches:
 
 
 def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDArray[Any]]:
-    """Of each rank that has any: seconds from the end of the first call to the beginning of the second where that is
-    the rank's next call, less those of calls that only look for messages. Raises InputError where there are none."""
+    """For each rank that has any: seconds from the end of the first call to the beginning of the second where that is
+    the rank's next call, less those of calls that only look for messages. Raises InputError if there are none."""
     called = sorted({trace.names[code] for code in numpy.unique(trace.name[trace.kind == MPI])} - {ARRIVAL})
     for name in between:
         if name not in called:
@@ -77,7 +77,7 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     Calls of a rank resemble each other, and so do calls at the same time. So the half width is Student's of the means
     of ranks, and that of the means of `PARTS` of the time over all ranks: the widest of them. What 95 % of it cover,
     also of few calls, outliers, ranks that differ and drifts: tests/promises/test_measured_costs.py.
-    Raises InputError where nothing tells the error, or it is above `MAX_ERROR`.
+    Raises InputError if nothing tells the error, or it is above `MAX_ERROR`.
     """
     warm = [stretch.tolist()[len(stretch) >= WARM_FROM :] for stretch in stretches]
     ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
@@ -114,7 +114,7 @@ def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> f
 
 @lru_cache(maxsize=64)
 def told(path: Path, mtime_ns: int, size: int, between: tuple[str, str]) -> Stretches:
-    """What the recording in a file of that date and size tells; raises InputError."""
+    """Stretches in a recording file of that date and size; raises InputError."""
     del mtime_ns, size  # another file of the same name is read again
     trace = read_trace(path)
     known = trace.metadata.get("parameters")

@@ -30,7 +30,7 @@ ALGORITHMS = {
 
 
 class Operation(NamedTuple):
-    """What a rank yields. what: a kernel's name or a Cost, requests, neighbours and sizes, or a communicator."""
+    """Operation that a rank yields; what: name of a kernel, Cost, requests, neighbours and sizes, or communicator."""
 
     code: str
     peer: int = 0
@@ -43,7 +43,7 @@ class Operation(NamedTuple):
 
 
 class Request:
-    """Of a nonblocking operation: what `yield me.isend(...)` and `yield me.irecv(...)` give back, for a wait."""
+    """Handle of a nonblocking operation: what `yield me.isend(...)` and `yield me.irecv(...)` give back, for a wait."""
 
     __slots__ = ("is_open", "number", "rank")
 
@@ -52,8 +52,8 @@ class Request:
 
 
 class Came(NamedTuple):
-    """What `yield` gives back for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
-    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 where that was a
+    """Result of `yield` for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
+    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 if that was a
     send."""
 
     source: int
@@ -70,7 +70,7 @@ class Carried(NamedTuple):
 
 
 class Neighbours:
-    """Of an exchange: ranks, and bytes that each is sent. Its hash is kept: an exchange is looked up in each step."""
+    """Ranks of an exchange, and bytes that each is sent. Its hash is kept: an exchange is looked up in each step."""
 
     __slots__ = ("_hash", "ranks", "sizes")
 
@@ -97,7 +97,7 @@ def amount_of(value: Any, name: str) -> float:
     return float(value)
 
 
-def _below(value: Any, count: int, name: str) -> int:
+def _check_index(value: Any, count: int, name: str) -> int:
     value = value if type(value) is int else plain(value)
     if type(value) is not int or not 0 <= value < count:
         raise InputError(f"{name} is {value!r:.80}; it is a whole number from 0 to {count - 1}")
@@ -132,19 +132,19 @@ class Communicator:
         return self._collective("allreduce", size_bytes, 0, algorithm)
 
     def gather(self, size_bytes: float, root: int = 0) -> Operation:
-        """MPI_Gather of so many bytes of each rank to `root`."""
+        """MPI_Gather of this many bytes of each rank to `root`."""
         return self._collective("gather", size_bytes, root)
 
     def scatter(self, size_bytes: float, root: int = 0) -> Operation:
-        """MPI_Scatter of so many bytes to each rank from `root`."""
+        """MPI_Scatter of this many bytes to each rank from `root`."""
         return self._collective("scatter", size_bytes, root)
 
     def allgather(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Allgather of so many bytes of each rank; algorithm: ring or bruck."""
+        """MPI_Allgather of this many bytes of each rank; algorithm: ring or bruck."""
         return self._collective("allgather", size_bytes, 0, algorithm)
 
     def alltoall(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Alltoall of so many bytes from each rank to each other; algorithm: pairwise or bruck."""
+        """MPI_Alltoall of this many bytes from each rank to each other; algorithm: pairwise or bruck."""
         return self._collective("alltoall", size_bytes, 0, algorithm)
 
     def split(self, colour: int | None, key: int = 0) -> Operation:
@@ -164,7 +164,7 @@ class Communicator:
             raise InputError(f"algorithm of {code} is {algorithm!r:.80}; it is one of {', '.join(known)}")
         whole_bytes = float(round(amount_of(size_bytes, "size_bytes")))
         word = "usual" if algorithm in (None, known[0]) else algorithm
-        made = Operation(code, _below(root, self.size, "root"), 0, whole_bytes, algorithm=str(word), what=self)
+        made = Operation(code, _check_index(root, self.size, "root"), 0, whole_bytes, algorithm=str(word), what=self)
         self._made[code, size_bytes, root, algorithm] = made
         return made
 
@@ -196,7 +196,7 @@ class Cartesian:
         return self.rank_at(moved)
 
     def neighbours(self, points: int) -> list[tuple[int, int]]:
-        """(rank, number of dimensions in which it differs) of each neighbour in a stencil of so many points.
+        """(rank, number of dimensions in which it differs) of each neighbour in a stencil of this many points.
 
         points : itself counted; 3 on a line, 5 or 9 in the plane, 7 or 27 in space
         """
@@ -277,12 +277,13 @@ class Me(Communicator):
         neighbours = neighbours if isinstance(neighbours, list) else list(neighbours)
         for rank, size_bytes in neighbours:
             known = type(rank) is int and 0 <= rank < count
-            ranks.append(rank if known else _below(rank, count, "the rank of a neighbour"))
+            ranks.append(rank if known else _check_index(rank, count, "the rank of a neighbour"))
             sizes.append(size_bytes if 0 <= size_bytes < inf else amount_of(size_bytes, "size_bytes"))
+        tag = _check_index(tag, MAX_TAG + 1, "tag")
         self._exchanged = (
             neighbours,
             list(neighbours),
-            Operation("exchange", 0, _below(tag, MAX_TAG + 1, "tag"), what=Neighbours(tuple(ranks), tuple(sizes))),
+            Operation("exchange", 0, tag, what=Neighbours(tuple(ranks), tuple(sizes))),
         )
         return self._exchanged[2]
 
@@ -304,7 +305,7 @@ class Me(Communicator):
 
     def steps(self, count: int) -> Iterator[int]:
         """`for step in me.steps(n)`: the steps of the application, which progress and traces count."""
-        for step in range(_below(count, 2**31, "the number of steps")):
+        for step in range(_check_index(count, 2**31, "the number of steps")):
             self._track.begin_step()
             yield step
 
@@ -317,13 +318,13 @@ class Me(Communicator):
         return self._random
 
     def _sent(self, code: str, to: int, size_bytes: float, tag: int, value: Any) -> Operation:
-        to, tag = _below(to, self.size, "the rank sent to"), _below(tag, MAX_TAG + 1, "tag")
+        to, tag = _check_index(to, self.size, "the rank sent to"), _check_index(tag, MAX_TAG + 1, "tag")
         what = None if value is None else Carried(value)
         return Operation(code, to, tag, amount_of(size_bytes, "size_bytes"), what=what)
 
     def _received(self, code: str, source: int | None, tag: int | None) -> Operation:
-        peer = ANY if source is None else _below(source, self.size, "the rank received from")
-        return Operation(code, peer, ANY if tag is None else _below(tag, MAX_TAG + 1, "tag"))
+        peer = ANY if source is None else _check_index(source, self.size, "the rank received from")
+        return Operation(code, peer, ANY if tag is None else _check_index(tag, MAX_TAG + 1, "tag"))
 
     def _waits(self, code: str, requests: Iterable[Request]) -> Operation:
         found = tuple(requests)

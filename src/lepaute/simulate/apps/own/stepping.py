@@ -50,11 +50,11 @@ class Stepping(Laying):
         parameters.line_of = lambda number: list(self._lines)[number]
         return parameters
 
-    def next_of(self, rank: int, came: "Sequence[_core.ProgramCame]") -> "_core.ProgramNext":
-        """The next operation of a rank; came: what the requests have brought that it has waited for."""
+    def next_of(self, rank: int, completed: "Sequence[_core.ProgramCame]") -> "_core.ProgramNext":
+        """The next operation of a rank; completed: what the requests that it waited for have brought."""
         track = self._tracks[rank]
         if not track.ops:
-            given = track.given if track.given is not None else self._brought(track.last, came)
+            given = track.given if track.given is not None else self._brought(track.last, completed)
             course = track.course
             assert course is not None
             try:
@@ -81,16 +81,16 @@ class Stepping(Laying):
         elif operation.code == "exchange":
             track.sent += len(operation.what.ranks)
 
-    def _brought(self, operation: Any, came: "Sequence[_core.ProgramCame]") -> Any:
+    def _brought(self, operation: Any, completed: "Sequence[_core.ProgramCame]") -> Any:
         if operation is not None and operation.code == "split":
             return self._split_for(operation.what[0])
         if operation is not None and operation.code == "probe":
-            return Came(came[0].source, came[0].tag, came[0].bytes)
+            return Came(completed[0].source, completed[0].tag, completed[0].bytes)
         if operation is None or operation.code not in ("receive", "waitall", "waitany"):
             return None
         requests = {} if operation.code == "receive" else {request.number: request for request in operation.what}
         found: dict[int, Came] = {}
-        for each in came:
+        for each in completed:
             request, sent = requests.get(each.request), each.source == ANY
             value = None if sent else self._carried.pop((each.source, each.nth), None)
             found[each.request] = Came(-1 if sent else each.source, each.tag, each.bytes, value, request)
@@ -103,7 +103,7 @@ class Stepping(Laying):
         return next(iter(found.values()), None)
 
     def _split_for(self, communicator: Communicator) -> Communicator | None:
-        """What a rank gets of the split of a communicator, in whose allgather it has heard of all others."""
+        """A rank's part of the split of a communicator, in whose allgather it has heard of all others."""
         rank = communicator.ranks[communicator.rank]
         if rank not in self._split_off:
             self._split_off |= self._split_among(self._parked.pop(communicator.number))

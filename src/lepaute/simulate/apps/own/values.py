@@ -58,7 +58,7 @@ class Grid(tuple[int, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """What a unit of some computing costs, as a class attribute of an application: it is named by that.
+    """Cost of a unit of some computing, as a class attribute of an application: it is named by that.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredCost(Cost):
-    """What `Cost.measured` makes."""
+    """Result of `Cost.measured`."""
 
     recording: Path = field(default_factory=Path)
     between: tuple[str, str] = ("", "")
@@ -164,7 +164,7 @@ class MeasuredCost(Cost):
 
     @property
     def stretches(self) -> "measured.Stretches":
-        """What the recording tells; raises InputError."""
+        """Stretches of the recording; raises InputError."""
         try:
             state = self.recording.stat()
         except OSError as error:

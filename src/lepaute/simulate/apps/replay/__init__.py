@@ -67,7 +67,7 @@ class _Recording:
 
 
 def _recording_of(path: Path) -> _Recording:
-    """Raises InputError where it cannot be replayed."""
+    """Raises InputError if it cannot be replayed."""
     try:
         state = path.stat()
     except OSError as error:

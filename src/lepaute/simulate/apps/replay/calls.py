@@ -19,12 +19,12 @@ from lepaute.simulate.trace.messages import (
 )
 from lepaute.simulate.trace.table import KERNEL, PHASE, Trace
 
-#: Of all ranks of a communicator, so that it is created: what each rank tells each other one.
+#: Bytes to create a communicator: what each rank tells each other one.
 CREATION_BYTES = 8
 
 
 class Does(IntEnum):
-    """What a call does."""
+    """Effect of a call."""
 
     NOTHING = auto()
     COMPUTES = auto()

@@ -82,6 +82,6 @@ def _row(table: tuple[tuple[float, ...], ...], members: int) -> tuple[float, ...
 
 
 def library_of(recorded: object) -> str:
-    """That of a recording's `mpi`: MPICH and its kin, else Open MPI."""
+    """Library whose rules a recording's `mpi` follows: MPICH and its kin, else Open MPI."""
     name = str(recorded or "").casefold()
     return MPICH if "mpich" in name and "open mpi" not in name else OPENMPI

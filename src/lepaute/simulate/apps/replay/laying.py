@@ -21,7 +21,7 @@ from lepaute.simulate.apps.replay.survey import Survey, turns
 from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
 
-#: Own time between two calls is kept with so many significant digits, so that few operations are told apart.
+#: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
 DIGITS = 4
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
@@ -31,7 +31,7 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
 
     modelled : kernels that take the time of the platform's models
     library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
-    Raises InputError where ranks do not call the same collective operations.
+    Raises InputError if ranks do not call the same collective operations.
     """
     operations, step_of = Operations(), 1
     step = operations.number("step", "")
@@ -201,7 +201,7 @@ class RecordedPart:
         placed[rows, _SECOND] = self.operations.number_each(columns, make(second=True))
 
     def _sizes_of_meetings(self, rows: NDArray[Any], members: NDArray[Any]) -> NDArray[Any]:
-        """Of each row the bytes of its operation, the same on all members: where they differ, their mean."""
+        """Bytes of each row's operation, the same on all members: where they differ, their mean."""
         trace = self.trace
         names, comm, turn = trace.name[rows], trace.comm[rows].clip(0), turns(trace, rows)
         sizes = numpy.zeros(len(rows))
@@ -236,7 +236,7 @@ class RecordedPart:
         placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
     def _place_requests(self, placed: NDArray[Any]) -> dict[int, int]:
-        """Of what begins and ends requests, rank by rank; those of collective operations by their rows."""
+        """Places of requests from their begin and end, rank by rank; those of collective operations by their rows."""
         trace = self.trace
         of_meetings: dict[int, int] = {}
         wanted = (Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.ARRIVES, Does.BEGINS_MEETING)

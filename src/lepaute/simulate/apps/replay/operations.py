@@ -90,7 +90,7 @@ class Operations:
 
 
 class Requests:
-    """Those of one rank that have begun; numbers are free again when they have been waited for."""
+    """Requests of one rank that have begun; numbers are free again when they have been waited for."""
 
     def __init__(self, operations: Operations, rank: int = -1) -> None:
         self.rank = rank
@@ -116,7 +116,7 @@ class Requests:
         return number
 
     def end(self, name: str, peer: int, tag: int, completion: int) -> int:
-        """The wait for what a call ended; -1 where it ended nothing."""
+        """The wait for what a call ended; -1 if it ended nothing."""
         ended: list[int] = []
         if completion >= 0:
             ended = self._by_completion.pop(completion, [])

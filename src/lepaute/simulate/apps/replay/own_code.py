@@ -61,7 +61,7 @@ def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, fl
 
 
 def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: float) -> Factor:
-    """What two platforms know of their cores: own code is bound by computing at one end, by memory at the other.
+    """Factor from two platforms' cores: own code is bound by computing at one end, by memory at the other.
 
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
     node's memory bandwidth, all cores busy. The recording was made on one day, in one run, on cores of some speed, and
@@ -105,12 +105,12 @@ def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple
 
 @cache
 def _variance_of_largest(count: int) -> float:
-    """Of so many independent values of the standard normal distribution, by 1,000 quantiles of it."""
+    """Variance of the largest of this many independent standard normal values, by 1,000 quantiles."""
     return pvariance([NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)])
 
 
 def of_flops(rate: float, platform: "Platform") -> Factor:
-    """Of amounts of flop, which the trace has as seconds at `rate` flop/s: they take the rate of dgemm."""
+    """Factor of amounts of flop, which the trace has as seconds at `rate` flop/s: they take the rate of dgemm."""
     from lepaute.simulate.platform.data_sheet import dgemm_rate
 
     found = dgemm_rate(platform)

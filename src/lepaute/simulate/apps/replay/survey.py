@@ -152,7 +152,7 @@ class Survey:
 
 
 def turns(trace: Trace, met: NDArray[Any]) -> NDArray[Any]:
-    """Of each of these rows, how many calls of its rank in its communicator come before."""
+    """For each of these rows, how many calls of its rank in its communicator come before."""
     return occurrence(trace.comm[met].clip(0).astype("int64") << 32 | trace.rank[met])
 
 

@@ -131,7 +131,7 @@ def _prefix(platform: Platform) -> str:
 def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     """cluster: one element; star: host by host, each with its speed; mesh: route by route."""
     topology, count = platform.topology, platform.nodes.count
-    if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _beyond_cluster(platform)):
+    if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _needs_explicit_routes(platform)):
         return "mesh"
     if topology.kind == "graph" or every_route:
         raise InputError(
@@ -149,7 +149,7 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     return "star" if topology.kind == "switch" and differ and not limited else "cluster"
 
 
-def _beyond_cluster(platform: Platform) -> bool:
+def _needs_explicit_routes(platform: Platform) -> bool:
     topology = platform.topology
     return bool(
         topology.kind == "graph"
@@ -163,7 +163,7 @@ def _beyond_cluster(platform: Platform) -> bool:
 
 
 def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, object]]:
-    """What SimGrid does not read, and import needs."""
+    """Properties that SimGrid does not read and import needs."""
     nodes, network = platform.nodes, platform.network
     yield "name", platform.name
     if platform.description:
@@ -357,7 +357,7 @@ LARGEST_THRESHOLD = 2**31 - 1
 
 
 def _segments_of_file(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Those of `segments` whose threshold a file can hold."""
+    """Segments of `segments` whose threshold a file can hold."""
     return tuple(s for s in segments if s.above_bytes + ENVELOPE_BYTES <= LARGEST_THRESHOLD)
 
 

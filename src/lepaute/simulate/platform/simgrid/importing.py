@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What holds for messages of more than `above_bytes`, up to the next row; overheads are (intercept, per byte)."""
+    """Values for messages of more than `above_bytes`, up to the next row; overheads are (intercept, per byte)."""
 
     above_bytes: int
     bandwidth_factor: Decimal
@@ -89,7 +89,7 @@ _CORRECTIONS = {
     "network/TCP-gamma": ("0", "0.0"),
 }
 _PREFIX: Final = "lepaute:"
-#: Of each property, the types that its value may have.
+#: For each property, the types that its value may have.
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("name", "description", "source", "sharing", "latency"), (str,)),
     **dict.fromkeys(("node_link_Bps", "loopback_Bps"), (float, int)),

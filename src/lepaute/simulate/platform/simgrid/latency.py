@@ -45,7 +45,7 @@ def product(*factors: Decimal) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What the links and the factors of a platform say.
+    """Latencies from the links and the factors of a platform.
 
     link_s        : latency of each link of a cluster, in seconds
     nominal_s     : latency that the factors multiply on the longest route, in seconds
@@ -79,7 +79,7 @@ def longest_route(topology: Topology) -> tuple[int, ...]:
 
 
 def level_latency_s(topology: Topology, level: int) -> Decimal:
-    """What a cable of `level` adds to the latency of a message, in seconds."""
+    """Latency that a cable of `level` adds to the latency of a message, in seconds."""
     levels = topology.levels or ()
     if not levels:
         return Decimal(0)
@@ -117,7 +117,7 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
 
 
 def _same(link_s: Decimal, total_s: Decimal, segments: int) -> Latencies:
-    """Of segments that all have one latency."""
+    """Latencies if all segments have the same one."""
     ones, none = (Decimal(1),) * segments, (False,) * segments
     return Latencies(link_s, total_s, (total_s,) * segments, ones, none, same_on_every_route=True)
 

@@ -17,7 +17,7 @@ LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
 _MAX_ELEMENTS = 1_000_000
 _LONGEST_NAME = 200
-#: Of other encodings expat asks Python for a table, which for many of them it cannot have.
+#: Encodings that are read: of others expat asks Python for a table, which for many of them it cannot have.
 _ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
 #: SimGrid reads a file whose declaration is not at its very beginning; expat does not.
 _LATE_DECLARATION = re.compile(rb"(?P<before>(?:\xef\xbb\xbf)?\s+)(?P<declaration><\?xml\s[^>]{0,200}\?>)")
@@ -44,7 +44,7 @@ class Element:
         return (element for element in self.everything() if element.tag in tags and element is not self)
 
     def properties(self) -> dict[str, str]:
-        """Of the prop elements directly inside: id -> value."""
+        """Values of the prop elements directly inside, by id."""
         return {e.attributes.get("id", ""): e.attributes.get("value", "") for e in self.inside if e.tag == "prop"}
 
 
@@ -177,9 +177,9 @@ _KINDS = {"FLAT": "switch", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly", "T
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a file says of its hosts and links; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
+    """Hosts and links of a file; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
-    names : prefix and number of each host;  loopback_* : None where the file has no loopback link
+    names : prefix and number of each host;  loopback_* : None if the file has no loopback link
     """
 
     name: str
@@ -220,7 +220,7 @@ def machine_of(platform: Element, origin: str) -> Machine:
 def mesh_of(platform: Element, origin: str) -> Machine:
     """The hosts of a file of ours that has every route; its topology stands in a property.
 
-    Raises InputError where the file was changed so that hosts or the links of their latencies are missing.
+    Raises InputError if the file was changed so that hosts or the links of their latencies are missing.
     """
     hosts = list(platform.all("host"))
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
@@ -405,7 +405,7 @@ def _from_routes(
     loopback: Element | None,
     origin: str,
 ) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
-    """Of routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
+    """Links from routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
     common = set.intersection(*(set(names) for names in routes.values())) if len(routes) > 2 else set()
     ups_of: dict[str, set[tuple[str, ...]]] = {}
     downs_of: dict[str, set[tuple[str, ...]]] = {}

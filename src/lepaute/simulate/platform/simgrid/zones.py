@@ -43,7 +43,7 @@ class LoopbackLink:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What all forms of a zone are made of; `prefix` and a node's number are the name of its host."""
+    """Parts of every form of a zone; `prefix` and a node's number are the name of its host."""
 
     platform: Platform
     latencies: Latencies
@@ -245,8 +245,7 @@ def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
 
 
 def own_loopback_link(network: Network) -> LoopbackLink:
-    """For a runtime that has its own factors: of the bandwidth that they refer to, and of a latency that they can
-    scale."""
+    """For a runtime with its own factors: of the bandwidth that they refer to, and of a latency that they can scale."""
     return LoopbackLink(exact(network.loopback.bandwidth_Bps), NOMINAL_S, same_bandwidths=True, same_latencies=True)
 
 
