@@ -139,6 +139,8 @@ def where_the_time_goes(prediction: "Prediction") -> list[str]:
 def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None = None) -> list[str]:
     """Of all ranks: computing with its longest kernels, communication with its parts, or with the largest ones alone:
     computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %); empty where that is not known."""
+    from lepaute.simulate.trace.table import COMPUTING
+
     breakdown = prediction.breakdown
     if breakdown is None:
         return []
@@ -150,12 +152,18 @@ def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None =
     else:
         parts = sorted(parts, key=lambda part: -part[1])[:largest]
     return [
-        _share("computing", shares["compute"], [(name, time_s / whole_s) for name, time_s in longest]),
+        _share(
+            "computing",
+            shares["compute"],
+            [("the program's own code" if name == COMPUTING else name, time_s / whole_s) for name, time_s in longest],
+        ),
         _share("communication", 1.0 - shares["compute"], parts),
     ]
 
 
 def _share(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
+    if len(parts) == 1 and abs(parts[0][1] - share) < MIN_SHARE:
+        return f"{what} {100.0 * share:.1f} %, all {parts[0][0]}"
     inside = ", ".join(f"{name} {100.0 * part:.1f} %" for name, part in parts)
     return f"{what} {100.0 * share:.1f} %" + (f" ({inside})" if inside else "")
 
