@@ -23,15 +23,7 @@ from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, signifi
 from lepaute.simulate import Prediction
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
-from lepaute.simulate.prediction.wording import (
-    fastest,
-    scaling_answer,
-    slow_state_sentence,
-    span_of,
-    takes,
-    where_run,
-    with_slow_state,
-)
+from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
 
 #: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
 MAX_PARTS, MAX_COMPUTING, MAX_COMMUNICATION, MAX_PARAMETERS = 3, 1, 2, 3
@@ -148,8 +140,7 @@ def _answered_problems(sweep: Sweep, width: int, *, details: bool) -> str:
         words, time_s = each.application.problem.words, each.time_s
         rates = [each.rate.figure(factor)] if each.rate else []
         rows.append([words.removeprefix(f"{name}{is_}") if is_ else words, time_s.figure(), time_s.interval(), *rates])
-        if slow_state_sentence(each):
-            slow.append(("slow", with_slow_state(words, each)))
+        slow += [("slow", sentence)] if (sentence := with_slow_state(words, each)) != words else []
     answer = f"{predictions[0].application.title} takes {told}"
     table = shown_table(titles, rows, width, left=() if is_ else (0,))
     if details:

@@ -190,31 +190,19 @@ def summary(sweep: Sweep) -> str:
     """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
     parameter changes; those that are not comparable, warnings with their counts."""
     predictions = sweep.predictions
-    outside = [prediction.outside for prediction in predictions if prediction.outside is not None]
+    unknown = [100.0 * one.outside.unknown_share for one in predictions if one.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:
         if len(sweep.problems) > 1:
             lines.append(f"  {problem.problem}, {counted(len(problem.predictions), 'combination')}")
         lines += [*_ranking(problem), *effect_lines(problem.predictions)]
     lines += _not_comparable(sweep)
-    if outside:
-        unknown = [100.0 * each.unknown_share for each in outside]
-        text = f"{_span([100.0 * each.share for each in outside])} of computing was outside the fitted ranges"
-        if max(each.messages_share for each in outside) >= 0.001:
-            text += f", and {_span([100.0 * each.messages_share for each in outside])} of moving messages"
-        if max(unknown) >= 0.1:
-            text += f"; another {_span(unknown)} of computing has no fitted ranges in the platform"
-        lines.append(f"  ranges  {text}")
+    if max(unknown, default=0.0) >= 0.1:  # what is known to be outside, warnings tell
+        low, high = (significant(end, 2) for end in (min(unknown), max(unknown)))
+        span = low if low == high else f"{low} to {high}"
+        lines.append(f"  ranges  {span} % of computing has no fitted ranges in the platform")
     lines.append(f"  from    {sum(len(prediction.run_list) for prediction in predictions)} simulated runs")
     return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
-
-
-def _span(percents: Sequence[float]) -> str:
-    """The least and the most of some shares: 84 to 88 %, 3 %, none."""
-    low, high = (significant(end, 2) for end in (min(percents), max(percents)))
-    if max(percents) < 0.05:
-        return "none"
-    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _ranking(sweep: Sweep) -> list[str]:

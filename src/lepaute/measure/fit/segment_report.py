@@ -52,8 +52,8 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
-    """After which sizes the durations change slope or jump, a size that takes longer than a larger one, and how far they
-    are off the lines."""
+    """After which sizes the durations change slope or jump, a size that takes longer than a larger one, and how
+    far they are off the lines."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     lines = "lines" if line.breakpoints else "line"
     within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."

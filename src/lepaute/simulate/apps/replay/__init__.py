@@ -253,18 +253,14 @@ class TraceReplay(Application):
         return ReplayBehaviour(self, None).laid().steps
 
     @property
-    def program(self) -> str:
-        """The name of what was recorded; "" where the recording does not tell."""
-        return str(_recording_of(self.recording).survey.metadata.get("application", ""))
-
-    @property
     def subject(self) -> str:
-        return self.program or self.title
+        return str(_recording_of(self.recording).survey.metadata.get("application", self.title))
 
     @property
     def label(self) -> str:
         """halo of run.parquet, 4: the number of ranks last."""
-        return f"{self.program or 'a program'} of {self.recording.name}, {self.ranks}"
+        program = _recording_of(self.recording).survey.metadata.get("application", "a program")
+        return f"{program} of {self.recording.name}, {self.ranks}"
 
     @property
     def unused(self) -> dict[str, str]:
