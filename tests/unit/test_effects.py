@@ -107,7 +107,7 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     assert [(each["problem"], each["best"]) for each in told] == [("N = 1000", [0]), ("N = 4000", [3])]
     assert [each["parameters"][0]["reference"] for each in told] == [128, 192]
     alone = answered_sweep(Sweep((sweep[0], sweep[2])), 80).splitlines()
-    assert alone[0] == "HPL takes 0.0100 s (N = 1000) to 0.600 s (N = 4000)"
+    assert alone[0] == "HPL takes 0.0100 s (N = 1000) to 0.60 s (N = 4000)"
     assert [line.split()[0] for line in alone[-3:]] == ["N", "1000", "4000"]
     lines = summary(joint).splitlines()
     assert [line for line in lines if line.startswith("  N = ")] == [
