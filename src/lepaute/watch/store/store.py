@@ -46,7 +46,7 @@ ValuesOf = Callable[[Archive], pandas.DataFrame]
 class Ingested:
     """Ids of the archives that were added and of those that were there already; how many factor values are new; what of
     other programs' files has no values, a text each; how columns were read whose mapping was inferred; in
-    words what the values are of, new or not."""
+    words what the values are of, new or not; "" where none is new."""
 
     added: tuple[str, ...]
     known: tuple[str, ...]
@@ -61,9 +61,7 @@ class Ingested:
 
 
 def _in_words(values: pyarrow.Table) -> str:
-    """3 factors of 12 nodes, 2026-01-02 to 2026-02-28; "" of no values."""
-    if not len(values):
-        return ""
+    """3 factors of 12 nodes, 2026-01-02 to 2026-02-28."""
     factors, nodes = len(values["factor"].unique()), len(values.group_by(["cluster", "node"]).aggregate([]))
     seconds = values["started_s"].to_numpy()
     days = [f"{dt.datetime.fromtimestamp(end_s, dt.UTC):%Y-%m-%d}" for end_s in (seconds.min(), seconds.max())]
@@ -134,7 +132,7 @@ class Store:
         ids = list(dict.fromkeys(archive.id for archive in opened))
         added, before = (tuple(id_ for id_ in ids if (id_ in known) == there) for there in (False, True))
         read = pyarrow.concat_tables([*(of_archive for _, of_archive in new), further])
-        return Ingested(added, before, count, values_of=_in_words(read))
+        return Ingested(added, before, count, values_of=_in_words(read) if count else "")
 
     def add_values(self, values: pandas.DataFrame) -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.
