@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from effects.lines import all_lines, write_files
@@ -9,6 +10,8 @@ from hostile.cases import BASES, Case, _words, commands
 from hostile.refusals import Server, serving
 from long_tests import long_but
 
+from lepaute.cli import COMMANDS as PROGRAM
+from lepaute.cli.commands import built
 from lepaute.kit.printable import columns
 
 COLUMNS = 80
@@ -36,6 +39,23 @@ def wide_lines(text: str) -> list[str]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving(tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("server"), write_files) as server:
         yield server
+
+
+def groups(words: str, command: Any) -> dict[str, Any]:
+    """The command and all below it, by their words."""
+    below = getattr(command, "commands", {})
+    return {words: command} | {
+        name: each for word in below for name, each in groups(f"{words} {word}", below[word]).items()
+    }
+
+
+@pytest.mark.parametrize("name", [command.name for command in PROGRAM])
+def test_no_line_of_any_help_is_wider_not_even_an_example(name: str) -> None:
+    for words, command in groups(name, built(name)[0]).items():
+        help_text = command.get_help(
+            command.context_class(command, info_name=f"lepaute {words}", terminal_width=COLUMNS)
+        )
+        assert not [line for line in help_text.splitlines() if columns(line) > COLUMNS], words
 
 
 @pytest.mark.slow

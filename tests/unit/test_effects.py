@@ -6,6 +6,7 @@ from math import exp
 
 import pytest
 
+from lepaute.cli.prediction_answer import answered_sweep
 from lepaute.cli.prediction_text import effect_lines, summary
 from lepaute.simulate import Hpl, Prediction, predict
 from lepaute.simulate.prediction.sweep import Sweep, effects
@@ -105,6 +106,9 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     told = joint.to_dict()["problems"]
     assert [(each["problem"], each["best"]) for each in told] == [("N = 1000", [0]), ("N = 4000", [3])]
     assert [each["parameters"][0]["reference"] for each in told] == [128, 192]
+    alone = answered_sweep(Sweep((sweep[0], sweep[2])), 80).splitlines()
+    assert alone[0] == "HPL takes 0.0100 s (N = 1000) to 0.60 s (N = 4000)"
+    assert [line.split()[0] for line in alone[-3:]] == ["N", "1000", "4000"]
     lines = summary(joint).splitlines()
     assert [line for line in lines if line.startswith("  N = ")] == [
         "  N = 1000, 2 combinations",
@@ -118,7 +122,7 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
 
 def test_a_list_is_refused_by_the_option_that_takes_one_value(refusal_of):
     run = ("predict", "hpl", "-p", "dahu", "--n", "2000")
-    assert refusal_of(*run, "--n", "3000") == "lepaute: --n is given twice; give it once\n"
+    assert refusal_of(*run, "--n=3000") == "lepaute: --n is given twice; give it once: --n 2000,3000\n"
     assert refusal_of(*run, "--nb", "128,0") == "lepaute: --nb is 0; it must be a whole number >= 1\n"
     assert refusal_of(*run, "--nb", "128,x") == "lepaute: --nb is 'x'; it must be a whole number\n"
     assert refusal_of(*run, "--threads-per-rank", "1,2").endswith("'1,2'; it takes one whole number\n")

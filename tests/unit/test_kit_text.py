@@ -268,6 +268,7 @@ def test_columns_that_may_be_dropped_go_in_their_order_and_are_named():
     shown = shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3, 1))
     assert shown.splitlines()[0].split() == ["kernel", "calls", "time"]
     assert "without ranges and a note" in " ".join(shown.split())
+    assert shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3,), note="--details").endswith("\n(--details)")
 
 
 def test_a_table_in_a_file_has_a_line_a_row_no_padding_and_no_empty_cell():

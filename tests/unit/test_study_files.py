@@ -293,7 +293,7 @@ CASES = {
     PREDICT.format("{}/ti_msgsize2.txt"): "line 2: rank 1 receives 10 bytes of a message of 1000000 from rank 0",
     PREDICT.format("{}/ti_bigrank.txt"): "has lines of 1 rank, none of rank 0 of 16777215; it is truncated",
     PREDICT.format("{}/ti_memory_2783.txt"): "has lines of 3 ranks, none of rank 2 of 16777215; it is truncated",
-    INGEST: "12 new factor values from 1 file",
+    INGEST: "12 new factor values from 1 file: 1 factor of ",
     f"{INGEST} --file-date": "14-no-date.csv: --date or --file-date is given, and the mapping has a date, too",
 }
 

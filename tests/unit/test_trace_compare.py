@@ -182,6 +182,8 @@ def test_compare_exits_with_1_where_it_was_asked_for_sameness_and_finds_none(fil
         (["gantt", "FILE", "-o", "g.png", "--ranks", "9"], "rank 9 is not in the trace; it holds 0-3"),
         (["gantt", "FILE", "-o", "g.png", "--steps", "1", "--from", "0"], "give either --steps, or --from and --to"),
         (["gantt", "FILE"], "missing option '--output' / '-o'; see"),
+        (["gant", "FILE"], "there is no command 'gant'; did you mean 'gantt'? 'lepaute trace --help' lists them"),
+        (["show", "--tail"], "there is no option '--tail'; 'lepaute trace show --help' lists them"),
         (["perfetto", "FILE", "-o", "none/p.json"], "--output none/p.json: there is no folder none"),
     ],
 )

@@ -15,6 +15,7 @@ import lepaute as lp
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.replay.own_code import between
 from lepaute.simulate.platform.schema import Wandering
+from lepaute.simulate.prediction.wording import takes
 from lepaute.simulate.trace import write_trace
 from lepaute.simulate.trace.messages import BLOCKING_OF
 from lepaute.simulate.trace.table import NOBODY
@@ -188,7 +189,9 @@ def test_a_trace_of_the_same_platform_takes_as_recorded_and_one_of_nowhere_says_
     same = replayed(write(tmp_path / "same.parquet", rows, platform=lp.load_platform("dahu").name))
     assert any("as recorded, on the same platform" in warning for warning in same.warnings)
     nowhere = replayed(write(tmp_path / "nowhere.parquet", rows))
-    assert any("on a machine that nothing tells of" in warning for warning in nowhere.warnings)
+    assert any("on an unknown machine" in warning for warning in nowhere.warnings)
+    assert takes(nowhere).endswith(" on dahu-2020-01, if its own code is as fast there as where it was recorded")
+    assert " if " not in takes(same)
 
 
 # ---- what is not complete --------------------------------------------------------------------------------------------

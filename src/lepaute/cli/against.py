@@ -9,6 +9,7 @@ from lepaute.cli.simulation import Placement, Simulation, platform_of
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.errors import InputError
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
+from lepaute.simulate.prediction.wording import span_of
 
 if TYPE_CHECKING:
     from lepaute.simulate import Application, Mapping, Prediction
@@ -83,8 +84,8 @@ class Compared:
     reference: "Prediction"
 
     def text(self, width: int, *, details: bool = False) -> str:
-        """What a person reads on a terminal of `width` columns."""
-        alternative, text = self.alternative, self.difference.text
+        """What a person reads on a terminal of `width` columns; its caveats only with details."""
+        alternative, text = self.alternative, f"{self.difference.text}, {span_of(self.prediction.time_s)}"
         if not self.difference.shared:
             text += "; models fitted apart, so that no errors cancel"
         if not self.comparable:
@@ -92,7 +93,7 @@ class Compared:
             value = alternative.value if doubtful is self.prediction else alternative.before
             text += f"; not comparable, at {value} {'; '.join(doubtful.trust.reasons)}"
         if not details:
-            return answer_text(f"{alternative.name}: {text}", (), self.caveats, width)
+            return answer_text(f"{alternative.name}: {text}", (), (), width)
         warnings = [f"  warning: {alternative.field} {alternative.value}: {caveat}" for caveat in self.caveats]
         return details_text(f"{alternative.name}: {text}", "\n".join(warnings), width).rstrip("\n")
 

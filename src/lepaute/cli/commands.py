@@ -1,5 +1,6 @@
 """Commands by name, what is said of a command line that fits none, and how shells complete one."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -11,6 +12,11 @@ from lepaute.cli import COMMANDS
 from lepaute.cli.options import App
 from lepaute.errors import InputError
 
+#: What Typer says of a command or an option that is none, with the nearest ones.
+_NO_SUCH = re.compile(
+    r"no such (command|option):? '?([^' ]+?)'?\.?(?: did you mean ([^?]+)\?| \(possible options: (.+)\))?",
+    re.IGNORECASE,
+)
 #: Those that run a program of the user's, with options of its own.
 RUN_PROGRAMS = ("emulate", "record")
 
@@ -35,9 +41,14 @@ def misuse(name: str, error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else f"lepaute {name}"
     message = error.format_message().strip().splitlines()[0].rstrip(".")
-    if name in RUN_PROGRAMS and message.lower().startswith("no such option"):
-        message += "; options of the program come after two dashes: -- PROGRAM ARGS"
-    return f"{message[:1].lower()}{message[1:]}; see '{path} --help'"
+    if missing := _NO_SUCH.fullmatch(message):
+        kind, word, nearest, near = missing.groups()
+        guess = f"did you mean {nearest or ' or '.join(near.rsplit(', ', 1))}? " if nearest or near else ""
+        message = f"there is no {kind} '{word}'; {guess}'{path} --help' lists them"
+        after = "; options of the program come after two dashes: -- PROGRAM ARGS"
+        return f"{message}{after}" if name in RUN_PROGRAMS and kind == "option" else message
+    where = "'lepaute platform list' lists them" if "'--platform'" in message else f"see '{path} --help'"
+    return f"{message[:1].lower()}{message[1:]}; {where}"
 
 
 _BASH = """\

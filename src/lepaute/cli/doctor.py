@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lepaute.cli.options import AsJson
+from lepaute.cli.options import AsJson, Details
 from lepaute.cli.terminal import Meaning, json_text, progress_bar, say
 from lepaute.kit.printable import printable
 from lepaute.kit.text import counted
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lepaute.measure.doctor import Check
 
 
-def command(as_json: AsJson = False) -> None:
+def command(details: Details = False, as_json: AsJson = False) -> None:
     """Tells what is installed, what is missing and the command that installs it, and what would disturb a measurement.
 
     Exit status 2 when something is missing, else 0. Of warnings, only one of the extra `fit` prevents a calibration.
@@ -26,12 +26,12 @@ def command(as_json: AsJson = False) -> None:
     if as_json:
         print(json_text({"checks": [check.to_dict() for check in checks]}))
     else:
-        _print_checks(checks)
+        _print_checks(checks, details=details)
     raise typer.Exit(2 if something_missing(checks) else 0)
 
 
-def _print_checks(checks: "Sequence[Check]") -> None:
-    """What is missing and what would disturb first, each with its remedy; the rest in one paragraph."""
+def _print_checks(checks: "Sequence[Check]", *, details: bool) -> None:
+    """What is missing and what would disturb first, each with its remedy; the rest as a number, or with details."""
     meanings: dict[str, Meaning] = {"missing": "bad", "warning": "doubtful"}
     there = {check.status for check in checks}
     say(_sentence(checks), 2, next((meaning for status, meaning in meanings.items() if status in there), "good"))
@@ -40,10 +40,13 @@ def _print_checks(checks: "Sequence[Check]") -> None:
             if check.status == status:
                 problem = f"  {status:<8} {check.name}: {printable(check.found)}"
                 say(f"{problem}\n{'':11}{printable(check.remedy)}", 11, meaning, status)
-    fine = [check for check in checks if check.status == "ok"]
-    remedies = [f"{check.name}: {printable(check.remedy)}" for check in fine if check.remedy]
-    listed = "; ".join(f"{check.name} ({printable(check.found)})" for check in fine)
-    say("\n".join([f"  {len(fine)} ok: {listed}", *(f"  optional {remedy}" for remedy in remedies)]), 4)
+    later, fine = ([check for check in checks if check.status == status] for status in ("later", "ok"))
+    lines = [f"  {len(fine)} ok; --details"]
+    if details:
+        lines = [f"  ok       {check.name}: {printable(check.found)}" for check in fine]
+    lines = [*(f"  later    {check.name}: {printable(check.found)}" for check in later), *lines]
+    lines += [f"  optional {check.name}: {printable(check.remedy)}" for check in fine if check.remedy]
+    say("\n".join(lines), 11)
 
 
 def _sentence(checks: "Sequence[Check]") -> str:

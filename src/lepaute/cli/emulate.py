@@ -180,7 +180,9 @@ def program(
             note(
                 answered_scaling(points, width, details=details)
                 if points
-                else answered_emulation(predictions[0], width, details=details)
+                else answered_emulation(
+                    predictions[0], width, besides=[each.prediction for each in compared], details=details
+                )
             )
         if plot is not None:
             plot_scaling(points, plot)

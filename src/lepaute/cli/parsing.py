@@ -142,6 +142,18 @@ class Argument(_Parameter, TyperArgument):
         return [name if self.required else f"[{name.strip('[]')}]"]
 
 
+def _continued(line: str, width: int) -> str:
+    """A command line, broken before options by backslashes where it is wider."""
+    first, *options = re.split(r" (?=-)", line)
+    lines = [first]
+    for option in options:
+        if len(lines[-1]) + len(option) + 1 > width - 2:
+            lines.append(f"      {option}")
+        else:
+            lines[-1] += f" {option}"
+    return " \\\n".join(lines)
+
+
 class _Help:
     """What commands and groups of them have in common."""
 
@@ -168,7 +180,8 @@ class _Help:
             formatter.write_paragraph()
             with formatter.indentation():
                 # \b keeps the lines of a paragraph as they are.
-                formatter.write_text("\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines))
+                shown = [_continued(line, formatter.width - 4) for line in lines]
+                formatter.write_text("\b\nExamples:\n" + "\n".join(f"  {line}" for line in shown))
         if words in SHOW_WAYS:
             formatter.write_paragraph()
             formatter.write_text(f"\b\n{WAYS}")
@@ -191,7 +204,9 @@ class Command(_Help, TyperCommand):
         again = [item for at, item in enumerate(order) if item in order[:at]]
         twice = [item for item in again if not (item.multiple or getattr(item, "is_flag", False))]
         if twice and not ctx.resilient_parsing:
-            raise InputError(f"{long_name(twice[0])} is given twice; give it once")
+            name, takes_list = long_name(twice[0]), str(twice[0].metavar).endswith(",...")
+            once = f": {name} {','.join(_values_in(args, twice[0].opts))}" if takes_list else ""
+            raise InputError(f"{name} is given twice; give it once{once}")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -274,6 +289,12 @@ def grouped(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
         else [options[name] for name in sorted(below, key=places.__getitem__) if name not in alone]
         for heading, below in names.items()
     }
+
+
+def _values_in(args: list[str], names: list[str]) -> list[str]:
+    """What an option is given, each time."""
+    words = ((word.partition("="), after) for word, after in zip(args, [*args[1:], ""], strict=True))
+    return [value if is_ else after for (name, is_, value), after in words if name in names]
 
 
 def name_of(parameter: Any) -> str:

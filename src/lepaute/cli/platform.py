@@ -39,14 +39,13 @@ def list_platforms(as_json: AsJson = False) -> None:
         print(json_text({"platforms": listed}))
         return
     own = [name for name in names if name not in ALIASES]
-    sizes = {name: load_platform(name) for name in own}
-    rows = [
-        (name, *one_line(sizes[name])) if name in sizes else (name, "", "", f"another name of {ALIASES[name]}")
-        for name in names
-    ]
+    rows = []
+    for name in own:
+        aliases = ", ".join(alias for alias in names if ALIASES.get(alias) == name)
+        rows.append((f"{name} ({aliases})" if aliases else name, *one_line(load_platform(name))))
     width = terminal_columns()
     say(f"{counted(len(own), 'platform')}, for -p NAME; or a file of your own machine")
-    print(shown_table(("name", "nodes", "cores", "what"), rows, width, left=(0, 3)))
+    print(shown_table(("name", "nodes", "cores a node", "what"), rows, width, left=(0, 3)))
 
 
 @app.command()

@@ -185,14 +185,16 @@ def messages(
         table = ping_pong_of(read_durations(file, x=x or None, y=y or None, unit=unit or None), file)
         line = segment(table.x, table.duration_s)
         platform = with_ping_pong(platform, line, source=file.name, within=inside, eager_bytes=eager_bytes)
-        told.append(("within" if inside else "between", f"{file.name}: {sentence(table, line).rstrip('.')}"))
+        told.append(
+            ("inside a node" if inside else "between nodes", f"{file.name}: {sentence(table, line).rstrip('.')}")
+        )
         ping_pongs.append({"file": str(file), "within": inside, **as_object(table, line)})
         remarks += [f"{file}: {remark}" for remark in (*table.notes, *line.notes)]
     text = platform_text(platform.model_copy(update={"name": output.stem}))
     platform = parse_platform(text, str(output))
     write_atomic(output, text)
     known, (file, inside) = dict(facts(platform)), files[0]
-    measured = known["inside" if inside else "between"].partition(";")[0]
+    measured = known["inside a node" if inside else "between nodes"].partition(";")[0]
     headline = f"{name} with the messages of {' and '.join(each.name for each, _ in files)}: {measured}"
     tell_written(
         platform,

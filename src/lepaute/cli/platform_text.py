@@ -41,7 +41,7 @@ def tell_written(
     from lepaute.simulate.platform.overview import facts, in_one_line
 
     of_platform = dict(facts(platform))
-    wanted = ("assumed", "between", "inside", "network", "nodes")
+    wanted = ("assumed", "between nodes", "inside a node", "network", "nodes")
     given = {name for name, _ in more}
     told = [*more, *((name, of_platform[name]) for name in wanted if name in of_platform and name not in given)]
     odd = list(implausible(platform))

@@ -238,7 +238,8 @@ def _texts(
     width, predictions = terminal_columns(), sweep.predictions
     if len(predictions) == 1:  # who asks for a difference reads it first
         differences = [other.text(width, details=details) for other in compared]
-        return [*differences, answered(predictions[0], width, details=details)]
+        besides = [other.prediction for other in compared]
+        return [*differences, answered(predictions[0], width, besides=besides, details=details)]
     if points:
         return [answered_scaling(points, width, details=details)]
     report = files.report(predictions) if details and not any(files.outputs.values()) else None

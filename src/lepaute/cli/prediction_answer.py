@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 
 from lepaute.cli.prediction_text import (
+    MIN_PART,
     PART_LABELS,
     computing_of,
     effect_lines,
@@ -18,7 +19,7 @@ from lepaute.cli.prediction_text import (
 )
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, quantity, ranks_text, significant
+from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, significant
 from lepaute.simulate import Prediction
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
@@ -26,22 +27,25 @@ from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of
 
 #: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
 MAX_PARTS, MAX_COMPUTING, MAX_COMMUNICATION, MAX_PARAMETERS = 3, 1, 2, 3
-#: A share of computing outside the fitted ranges that is worth a line.
+#: A share of computing without fitted ranges that is worth a line.
 MIN_OUTSIDE = 0.005
 
 
-def answered(prediction: "Prediction", width: int, *, details: bool = False) -> str:
-    """One prediction on a terminal of `width` columns, or in a file."""
+def answered(prediction: "Prediction", width: int, *, besides: Sequence[Prediction] = (), details: bool = False) -> str:
+    """One prediction on a terminal of `width` columns, or in a file; besides : what it is compared with, whose caveats
+    join its own."""
     rate, peak = prediction.rate, peak_gflops(prediction)
     of_peak = "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
     answer = with_slow_state(takes(prediction) + of_peak, prediction)
     if details:
         return details_text(answer, readable(prediction), width)
     facts = [("run", where_run(prediction)), *_facts(prediction)]
-    return answer_text(answer, facts, _caveats(prediction), width)
+    return answer_text(answer, facts, _caveats(prediction, besides), width)
 
 
-def answered_emulation(prediction: "Prediction", width: int, *, details: bool = False) -> str:
+def answered_emulation(
+    prediction: "Prediction", width: int, *, besides: Sequence[Prediction] = (), details: bool = False
+) -> str:
     """The simulated time of a program."""
     run = prediction.first
     assert run is not None
@@ -53,7 +57,7 @@ def answered_emulation(prediction: "Prediction", width: int, *, details: bool = 
     facts = [("compute", computing_of(emulated))]
     if emulated.program_s != emulated.time_s:
         facts.append(("whole", f"{significant(emulated.program_s, 4)} s with what is not timed"))
-    return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction), width)
+    return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction, besides), width)
 
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
@@ -61,8 +65,8 @@ def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     outside, where = prediction.outside, shares_of_time(prediction, MAX_COMPUTING, MAX_COMMUNICATION)
     facts = [("where", ", ".join(where))] if where else []
     facts.append(("from", _from(prediction)))
-    if outside is not None and max(outside.share, outside.messages_share, outside.unknown_share) >= MIN_OUTSIDE:
-        facts.append(("ranges", outside.text()))
+    if outside is not None and outside.unknown_share >= MIN_OUTSIDE:  # what is known to be outside, caveats tell
+        facts.append(("ranges", outside.unknown_text))
     if (energy_j := prediction.energy_j) is not None:
         power = quantity(energy_j.mean / prediction.time_s.mean, "W")
         facts.append(("energy", f"{energy_j.text('J')}; {power} on average"))
@@ -80,13 +84,15 @@ def _from(prediction: "Prediction") -> str:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
         widths = list(prediction.parts.half_widths(half_width).items())[:MAX_PARTS]  # the largest first
-        text += f", mostly {', '.join(f'{PART_LABELS.get(name, name)} {width:.1f}' for name, width in widths)}"
+        named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths if width >= MIN_PART]
+        text += f", mostly {', '.join(named)}" if named else ""
     return text
 
 
-def _caveats(prediction: "Prediction") -> list[str]:
+def _caveats(prediction: "Prediction", besides: Sequence[Prediction]) -> list[str]:
     """The warnings, and layers that are switched off or that other studies taught."""
-    conditions, texts = prediction.conditions, list(prediction.warnings)
+    conditions = prediction.conditions
+    texts = caveats([prediction, *besides]) if besides else list(prediction.warnings)
     if conditions is not None and conditions.layers.off:
         texts.insert(0, f"without {', '.join(conditions.layers.off)}: the interval does not hold these layers")
     if conditions is not None and (transfer := conditions.transfer) is not None:
@@ -96,8 +102,11 @@ def _caveats(prediction: "Prediction") -> list[str]:
 
 
 def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
-    """Several combinations: the fastest of each problem, how sure that is, and what each parameter changes."""
+    """Several combinations: the fastest of each problem, how sure that is, and what each parameter changes; a table of
+    problems that were predicted once each, under the same choices."""
     predictions = sweep.predictions
+    if len(sweep.problems) == len(predictions) and len(set(map(_choices, predictions))) == 1:
+        return _answered_problems(sweep, width, details=details)
     answers, facts = [], []
     for problem in sweep.problems:
         of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
@@ -108,13 +117,47 @@ def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
         return "\n".join([*answers[:-1], details_text(answers[-1], summary(sweep), width)])
     if len(answers) > 1:  # a line of each problem is what there is to say
         facts = []
+    facts += _facts_of_sweep(sweep, f" on {predictions[0].platform_name}")
+    return "\n".join([*answers[:-1], answer_text(answers[-1], facts, caveats(predictions), width)])
+
+
+def _choices(prediction: Prediction) -> str:
+    """Where it runs and how, without the problem."""
+    return where_run(prediction).removeprefix(prediction.application.problem.words).strip()
+
+
+def _answered_problems(sweep: Sweep, width: int, *, details: bool) -> str:
+    """The shortest and the longest, what they share, and a row each."""
+    predictions, slow = sweep.predictions, []
+    ends = (pick(predictions, key=lambda each: each.time_s.mean) for pick in (min, max))
+    told = " to ".join(f"{each.time_s.figure()} s ({each.application.problem.words})" for each in ends)
+    name, is_, _ = sweep.problem.partition(" = ")
+    rate = predictions[0].application.rate
+    fastest_rate = max((each.rate.mean for each in predictions if each.rate), default=0.0)
+    unit, factor = scaled_unit(rate.unit, fastest_rate) if rate else ("", 1.0)
+    titles, rows = [name if is_ else "problem", "time s", "95 %", *filter(None, [unit])], []
+    for each in predictions:
+        words, time_s = each.application.problem.words, each.time_s
+        rates = [each.rate.figure(factor)] if each.rate else []
+        rows.append([words.removeprefix(f"{name}{is_}") if is_ else words, time_s.figure(), time_s.interval(), *rates])
+        slow += [("slow", sentence)] if (sentence := with_slow_state(words, each)) != words else []
+    answer = f"{predictions[0].application.title} takes {told}"
+    table = shown_table(titles, rows, width, left=() if is_ else (0,))
+    if details:
+        return f"{details_text(answer, summary(sweep), width)}\n{table}"
+    facts = [("run", _choices(predictions[0])), *slow, *_facts_of_sweep(sweep, "")]
+    return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
+
+
+def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
+    """What is not comparable, and how much was simulated."""
+    predictions, facts = sweep.predictions, []
     if sweep.apart:
         reason = "too much depends on what is outside the fitted ranges"
         remedy = "" if sweep.remedy is None else f"; to compare them: {sweep.remedy}"
         facts.append(("apart", f"{len(sweep.apart)} of {len(predictions)} not comparable: {reason}{remedy}"))
     runs = sum(len(prediction.run_list) for prediction in predictions)
-    facts.append(("from", f"{counted(runs, 'simulated run')} on {predictions[0].platform_name}"))
-    return "\n".join([*answers[:-1], answer_text(answers[-1], facts, caveats(predictions), width)])
+    return [*facts, ("from", f"{counted(runs, 'simulated run')}{where}")]
 
 
 def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:

@@ -139,6 +139,8 @@ def where_the_time_goes(prediction: "Prediction") -> list[str]:
 def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None = None) -> list[str]:
     """Of all ranks: computing with its longest kernels, communication with its parts, or with the largest ones alone:
     computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %); empty where that is not known."""
+    from lepaute.simulate.trace.table import COMPUTING
+
     breakdown = prediction.breakdown
     if breakdown is None:
         return []
@@ -150,12 +152,18 @@ def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None =
     else:
         parts = sorted(parts, key=lambda part: -part[1])[:largest]
     return [
-        _share("computing", shares["compute"], [(name, time_s / whole_s) for name, time_s in longest]),
+        _share(
+            "computing",
+            shares["compute"],
+            [("the program's own code" if name == COMPUTING else name, time_s / whole_s) for name, time_s in longest],
+        ),
         _share("communication", 1.0 - shares["compute"], parts),
     ]
 
 
 def _share(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
+    if len(parts) == 1 and abs(parts[0][1] - share) < MIN_SHARE:
+        return f"{what} {100.0 * share:.1f} %, all {parts[0][0]}"
     inside = ", ".join(f"{name} {100.0 * part:.1f} %" for name, part in parts)
     return f"{what} {100.0 * share:.1f} %" + (f" ({inside})" if inside else "")
 
@@ -182,31 +190,19 @@ def summary(sweep: Sweep) -> str:
     """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
     parameter changes; those that are not comparable, warnings with their counts."""
     predictions = sweep.predictions
-    outside = [prediction.outside for prediction in predictions if prediction.outside is not None]
+    unknown = [100.0 * one.outside.unknown_share for one in predictions if one.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:
         if len(sweep.problems) > 1:
             lines.append(f"  {problem.problem}, {counted(len(problem.predictions), 'combination')}")
         lines += [*_ranking(problem), *effect_lines(problem.predictions)]
     lines += _not_comparable(sweep)
-    if outside:
-        unknown = [100.0 * each.unknown_share for each in outside]
-        text = f"{_span([100.0 * each.share for each in outside])} of computing was outside the fitted ranges"
-        if max(each.messages_share for each in outside) >= 0.001:
-            text += f", and {_span([100.0 * each.messages_share for each in outside])} of moving messages"
-        if max(unknown) >= 0.1:
-            text += f"; another {_span(unknown)} of computing has no fitted ranges in the platform"
-        lines.append(f"  ranges  {text}")
+    if max(unknown, default=0.0) >= 0.1:  # what is known to be outside, warnings tell
+        low, high = (significant(end, 2) for end in (min(unknown), max(unknown)))
+        span = low if low == high else f"{low} to {high}"
+        lines.append(f"  ranges  {span} % of computing has no fitted ranges in the platform")
     lines.append(f"  from    {sum(len(prediction.run_list) for prediction in predictions)} simulated runs")
     return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
-
-
-def _span(percents: Sequence[float]) -> str:
-    """The least and the most of some shares: 84 to 88 %, 3 %, none."""
-    low, high = (significant(end, 2) for end in (min(percents), max(percents)))
-    if max(percents) < 0.05:
-        return "none"
-    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _ranking(sweep: Sweep) -> list[str]:

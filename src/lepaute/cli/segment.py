@@ -115,7 +115,8 @@ def _text_of(table: "DurationTable", line: "SegmentedLine", width: int, *, detai
 
     answer, head = sentence(table, line).removesuffix("."), origin(table)
     notes, jumps = [*table.notes, *line.notes], line.jumps(in_bytes=table.in_bytes)
-    lines = shown_table(*lines_table(table, line), width, left=(), drop=(6, 4, 8))
+    drop, note = () if details else (6, 4, 8), "95 % intervals: --details or a wider terminal"
+    lines = shown_table(*lines_table(table, line), width, left=(), drop=drop, note=note)
     if not details:
         return f"{answer_text(answer, [*jumps, ('from', head)], notes, width)}\n{lines}"
     each = [f"{place}: {how}" for place, how in jumps]

@@ -160,7 +160,7 @@ def ingest(
         print(json_text(fields | {"omitted": list(done.omitted), "read_as": list(done.read_as)}))
         return
     new = counted(done.values, "new factor value") if done.values else "nothing new"
-    text = f"{new} from {counted(len(files), 'file')}"
+    text = f"{new} from {counted(len(files), 'file')}{done.values_of and f': {done.values_of}'}"
     if done.added or done.known:
         text += f"; {counted(len(done.added), 'archive')} added, {len(done.known)} known already"
     facts = [*(("read as", f"{each}; other columns: --mapping") for each in done.read_as)]

@@ -28,13 +28,14 @@ def shown_table(
     width: int,
     left: Collection[int] = (0,),
     drop: Sequence[int] = (),
+    note: str = "",
 ) -> str:
     """A table for where it is read, a line for each row.
 
     On a terminal of `width` columns it fits: columns of `drop` are left out, the first of these first, until it does,
-    and named below; if that is not enough, columns that still do not fit follow as further tables, each with the first
-    column. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are two blanks apart, not padded,
-    and an empty one is a dash, for programs that count columns.
+    and named below, or told of by `note`; if that is not enough, columns that still do not fit follow as further
+    tables, each with the first column. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are
+    two blanks apart, not padded, and an empty one is a dash, for programs that count columns.
     """
     lines = [[str(cell) for cell in line] for line in (titles, *rows)]
     if width >= UNLIMITED:
@@ -48,7 +49,8 @@ def shown_table(
         dropped.append(titles[column])
     texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left)]
     if dropped:
-        texts.append(folded(f"(without {', '.join(dropped)}: a wider terminal or a file has all columns)", width))
+        left_out = f"without {', '.join(dropped)}: a wider terminal or a file has all columns"
+        texts.append(folded(f"({note or left_out})", width))
     return "\n".join(texts)
 
 

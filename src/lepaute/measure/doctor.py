@@ -16,6 +16,7 @@ from lepaute.kit.later import later
 from lepaute.kit.mpi_launcher import LAUNCHER_PACKAGE, find_launcher
 from lepaute.kit.mpi_library import WRAPPER_PACKAGE, find_library, installed_libraries
 from lepaute.kit.temporary import check_room, temporary_folder, temporary_parent
+from lepaute.kit.text import size_text
 from lepaute.measure.hpl_source import OVERRIDE, TARBALL
 from lepaute.measure.kernel_set import choose_kernel_set
 from lepaute.measure.layout import layout_here
@@ -28,7 +29,8 @@ else:
     psutil = later("psutil")
 
 
-Status = Literal["ok", "warning", "missing"]
+#: "later": not there yet, and made where it is needed.
+Status = Literal["ok", "later", "warning", "missing"]
 
 #: How long the load of others is watched.
 WATCH_S = 0.5
@@ -158,12 +160,12 @@ def check_hpl() -> Iterator[Check]:
         state = f"not built, and {cache_folder()} cannot be written"
         yield Check(name, "missing", state, "set LEPAUTE_HOME to a folder that can")
     elif given or is_file(kept):
-        yield Check(name, "ok", f"not built yet; source available ({given or kept})")
+        yield Check(name, "later", f"not built yet; source available ({given or kept})")
     elif shutil.which("apt-get") is None or not any(map(is_file, entries)):
         remedy = f"copy {TARBALL} of Debian's source package hpcc here and set {OVERRIDE} to its path"
         yield Check(name, "missing", "not built, and apt is missing to fetch its source", remedy)
     else:
-        yield Check(name, "ok", "not built yet; its source (Debian package hpcc) will be fetched by apt")
+        yield Check(name, "later", "not built yet; its source (Debian package hpcc) will be fetched by apt")
 
 
 def _check_cache() -> Iterator[Check]:
@@ -283,15 +285,15 @@ def check_load() -> Iterator[Check]:
 
 
 def check_limits() -> Iterator[Check]:
-    for name, number, least, unit, remedy in (
-        ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, " bytes", "ulimit -s 8192"),
-        ("open files", resource.RLIMIT_NOFILE, _MIN_OPEN_FILES, "", f"ulimit -n {_MIN_OPEN_FILES}"),
+    for name, number, least, text_of, remedy in (
+        ("stack", resource.RLIMIT_STACK, _WANTED_STACK_BYTES, size_text, "ulimit -s 8192"),
+        ("open files", resource.RLIMIT_NOFILE, _MIN_OPEN_FILES, str, f"ulimit -n {_MIN_OPEN_FILES}"),
         # Locked memory matters to network cards only: a figure to know, not a fault of a single machine.
-        ("locked memory", resource.RLIMIT_MEMLOCK, 0, " bytes", ""),
+        ("locked memory", resource.RLIMIT_MEMLOCK, 0, size_text, ""),
     ):
         soft, _hard = resource.getrlimit(number)
         enough = soft == resource.RLIM_INFINITY or soft >= least
-        state = "unlimited" if soft == resource.RLIM_INFINITY else f"{soft}{unit}"
+        state = "unlimited" if soft == resource.RLIM_INFINITY else text_of(soft)
         yield Check(f"limit: {name}", "ok" if enough else "warning", state, "" if enough else remedy)
 
 

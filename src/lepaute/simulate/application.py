@@ -144,6 +144,11 @@ class Application(Public):
         return self.about.title
 
     @property
+    def subject(self) -> str:
+        """What takes the time that is predicted, in a sentence."""
+        return self.title
+
+    @property
     def name(self) -> str:
         """As the command line and the JSON have it."""
         return self.title.lower()

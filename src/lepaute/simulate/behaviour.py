@@ -96,6 +96,10 @@ class Behaviour:
         """Its executable (None: the engine chooses), the arguments of one run, and the options of SMPI."""
         raise InputError(f"{self.application.title} is not a program that SMPI could run; take the native engine")
 
+    def proviso(self, run: "SimulatedRun") -> str:
+        """Where a prediction holds only if something is so that nobody has told: where, and if what; else ""."""
+        return ""
+
     def warnings(self, run: "SimulatedRun") -> list[str]:
         """Warnings about it from one of its runs; a sentence each."""
         return []

@@ -41,8 +41,8 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
                 "svg": Markup(figure_svg(figure, f"Durations over sizes, with the fitted lines. {answer}")),
                 "caption": f"Above: durations and the fitted {'lines' if line.breakpoints else 'line'}"
                 f"{', with the 95 % interval of each breakpoint' * bool(line.breakpoints)}"
-                f"{'; dashed: the best fit with one breakpoint more' * (line.rejected() is not None)}. Below: how far "
-                "all are off the fitted lines.",
+                f"{'; grey dashed: the best fit with one breakpoint more' * (line.rejected() is not None)}. Below: how "
+                "far all are off the fitted lines.",
             }
         ],
         shown=[records_table("The lines", [dict(zip(heads, row, strict=True)) for row in rows])],
@@ -52,16 +52,16 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
-    """A size that takes longer than a larger one; after which sizes the durations change slope or jump, and how far
-    they are off the lines."""
+    """After which sizes the durations change slope or jump, a size that takes longer than a larger one, and how
+    far they are off the lines."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     lines = "lines" if line.breakpoints else "line"
     within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."
     slower = _slower_than_a_larger(table, off)
-    finding = [line.finding(in_bytes=table.in_bytes)] if line.breakpoints or not slower else []
+    finding = [line.finding(in_bytes=table.in_bytes)]
     if slower is not None:
         size, larger, ratio = slower
-        finding.insert(0, f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}")
+        finding.append(f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}")
     return f"{'; '.join(finding)}{within}"
 
 

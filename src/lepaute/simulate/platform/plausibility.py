@@ -70,8 +70,9 @@ def unmodelled(platform: Platform, kernels: Iterable[str]) -> list[str]:
                 for name in missing
             ]
             problem = "that have no model, and cost nothing"
-            sentences.append(f"kernels: HPL calls some{several} {problem}: {', '.join(names)}")
-        if free:
+            zero = f"; others have mean 0: {', '.join(free)}" if free else ""
+            sentences.append(f"kernels: HPL calls some{several} {problem}: {', '.join(names)}{zero}")
+        elif free:
             sentences.append(f"kernels: HPL calls some{several} whose mean is 0: {', '.join(free)}")
     return sentences
 

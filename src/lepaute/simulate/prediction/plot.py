@@ -151,7 +151,7 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
     most = MAX_LINES if len(problems) == 1 else max(1, MAX_LINES // len(problems))
     drawn = [one for problem in problems for one in problem.by_speed[:most]]
     kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for problem in problems for one in problem.bests[1:]}
-    kinds |= {id(problem.best): ("fastest", BEST, "*", 13.0) for problem in problems}
+    kinds |= {id(each.best): ("fastest", BEST, "*", 13.0) for each in problems if len(each.predictions) > 1}
     own, named = axes is None, set()
     if axes is None:
         size = (9.0, 1.9 + 0.28 * len(drawn))

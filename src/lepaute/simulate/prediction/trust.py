@@ -103,13 +103,18 @@ class OutsideRanges:
             if share >= MIN_SHARE
         ]
         if not said and self.unknown_share > 1.0 - MIN_SHARE:
-            return "not known: the platform does not say which sizes its kernel models were fitted to"
+            return self.unknown_text
         text = f"{' and '.join(said) or 'no computing'} was outside the fitted ranges"
         if self.unknown_share >= MIN_SHARE:
-            other = "another " if self.share >= MIN_SHARE else ""
-            share = significant(100.0 * self.unknown_share, 2)
-            text += f"; {other}{share} % of computing has no fitted ranges in the platform"
+            text += f"; {'another ' * (self.share >= MIN_SHARE)}{self.unknown_text}"
         return text
+
+    @property
+    def unknown_text(self) -> str:
+        """Of computing whose kernels have no fitted ranges, in words."""
+        if self.unknown_share > 1.0 - MIN_SHARE:
+            return "not known: the platform does not say which sizes its kernel models were fitted to"
+        return f"{significant(100.0 * self.unknown_share, 2)} % of computing has no fitted ranges in the platform"
 
 
 def outside_ranges(

@@ -17,8 +17,10 @@ MIN_SHARE_OF_RUNS, MAX_SHARE_OF_RUNS = 0.001, 0.995
 
 
 def takes(prediction: "Prediction") -> str:
-    """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s"""
-    return f"{prediction.application.title} takes {_figures(prediction)}"
+    """HPL takes 54.9 s (95 %: 53.0 to 57.0 s), 777 Gflop/s; and the condition of that, where there is one."""
+    application, conditions, run = prediction.application, prediction.conditions, prediction.first
+    proviso = "" if conditions is None or run is None else application.on(conditions.platform).proviso(run)
+    return f"{application.subject} takes {_figures(prediction)}{proviso and f' {proviso}'}"
 
 
 def with_slow_state(answer: str, prediction: "Prediction") -> str:
@@ -74,16 +76,23 @@ def fastest(sweep: "Sweep", of: str = "") -> str:
     Those that are not comparable were in no race: "Fastest of 14 comparable (of 16)", "Only one of 2 is comparable".
     """
     best, number, compared = sweep.best, len(sweep.predictions), len(sweep.comparable)
+
+    def label(prediction: "Prediction") -> str:
+        return prediction.application.label.removeprefix(sweep.problem if of else "").strip()
+
+    if number == 1:
+        (only,) = sweep.predictions
+        return f"{only.application.label}: {_figures(only)}{'' if only.comparable else ', not comparable'}"
     if sweep.ahead:
         first = sweep.ahead[0]
-        return f"Fastest{of}: {first.application.label}, by how much is not known: {first.trust.reasons[0]}"
+        return f"Fastest{of}: {label(first)}, by how much is not known: {first.trust.reasons[0]}"
     if best is None:
         return f"Fastest{of}: not known, none of {number} is comparable"
     alike = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
     which = f"Fastest of {number}" if compared == number else f"Fastest of {compared} comparable (of {number})"
     if 1 == compared < number:
         which = f"Only one of {number} is comparable"
-    return f"{which}{of}: {best.application.label}, {_figures(best)}{alike}"
+    return f"{which}{of}: {label(best)}, {_figures(best)}{alike}"
 
 
 def scaling_answer(points: "Sequence[ScalingPoint]") -> str:

@@ -14,6 +14,7 @@ import pyarrow
 from lepaute.errors import InputError
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.printable import printable
+from lepaute.kit.text import counted
 from lepaute.measure.archive import Archive
 from lepaute.watch.store import additions
 from lepaute.watch.store.additions import Decide
@@ -44,17 +45,27 @@ ValuesOf = Callable[[Archive], pandas.DataFrame]
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """Ids of the archives that were added and of those that were there already; how many factor values are new; what of
-    other programs' files has no values, a text each; and how columns were read whose mapping was inferred."""
+    other programs' files has no values, a text each; how columns were read whose mapping was inferred; in
+    words what the values are of, new or not; "" where none is new."""
 
     added: tuple[str, ...]
     known: tuple[str, ...]
     values: int = 0
     omitted: tuple[str, ...] = ()
     read_as: tuple[str, ...] = ()
+    values_of: str = ""
 
     def _repr_html_(self) -> str:
         facts = [("archives added", len(self.added)), ("known before", len(self.known)), ("new values", self.values)]
         return facts_html("Ingested", facts)
+
+
+def _in_words(values: pyarrow.Table) -> str:
+    """3 factors of 12 nodes, 2026-01-02 to 2026-02-28."""
+    factors, nodes = len(values["factor"].unique()), len(values.group_by(["cluster", "node"]).aggregate([]))
+    seconds = values["started_s"].to_numpy()
+    days = [f"{dt.datetime.fromtimestamp(end_s, dt.UTC):%Y-%m-%d}" for end_s in (seconds.min(), seconds.max())]
+    return f"{counted(factors, 'factor')} of {counted(nodes, 'node')}, {' to '.join(dict.fromkeys(days))}"
 
 
 class Store:
@@ -119,7 +130,9 @@ class Store:
                 count = self._add_archives(writer, new, further)
             known |= late
         ids = list(dict.fromkeys(archive.id for archive in opened))
-        return Ingested(tuple(id_ for id_ in ids if id_ not in known), tuple(id_ for id_ in ids if id_ in known), count)
+        added, before = (tuple(id_ for id_ in ids if (id_ in known) == there) for there in (False, True))
+        read = pyarrow.concat_tables([*(of_archive for _, of_archive in new), further])
+        return Ingested(added, before, count, values_of=_in_words(read) if count else "")
 
     def add_values(self, values: pandas.DataFrame) -> int:
         """Adds factor values, of foreign data or of archives that are there; returns how many were new.

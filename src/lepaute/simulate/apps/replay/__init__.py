@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 Collectives = Literal["auto", "openmpi", "mpich"]
 
+#: Of computing, in the program's own code: less is not worth a word.
+MIN_OWN_SHARE = 0.005
+
 
 class _Recording:
     """A file, what is known of all of it, and what was laid down of it."""
@@ -129,17 +132,15 @@ class ReplayBehaviour(LaidBehaviour):
             return own_codes.of_flops(float(rate), platform)
         name = metadata.get("platform")
         if name is None:
-            return own_codes.Factor(
-                1.0, 1.0, "as long as recorded, on a machine that nothing tells of (--recorded-on, --own-code)"
-            )
+            words = "as long as recorded, on an unknown machine (--recorded-on, --own-code)"
+            return own_codes.Factor(1.0, 1.0, words, known=False)
         if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
             return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
         try:
             return self._between(str(name))
         except LepauteError:
-            return own_codes.Factor(
-                1.0, 1.0, f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
-            )
+            words = f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
+            return own_codes.Factor(1.0, 1.0, words, known=False)
 
     def _between(self, recorded_on: str) -> own_codes.Factor:
         length_s = max(map(float, self.recording.survey.metadata.get("ends_s") or ()), default=0.0)
@@ -154,19 +155,29 @@ class ReplayBehaviour(LaidBehaviour):
         kernel.as_recorded = self.factor.same
         return kernel
 
-    def warnings(self, run: "SimulatedRun") -> list[str]:
-        from lepaute.simulate.trace.table import COMPUTING
+    def proviso(self, run: "SimulatedRun") -> str:
+        if self.factor.known or _own_share(run) <= MIN_OWN_SHARE:
+            return ""
+        return f"on {self.platform.name}, if its own code is as fast there as where it was recorded"
 
-        own, metadata = run.kernels.get(COMPUTING), self.recording.survey.metadata
-        share = 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
+    def warnings(self, run: "SimulatedRun") -> list[str]:
+        share, metadata = _own_share(run), self.recording.survey.metadata
         texts = []
-        if share > 0.005:
+        if share > MIN_OWN_SHARE:
             part = "all" if share > 0.9995 else percent(share)
             texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
         omitted = ", ".join(map(str, metadata.get("omitted") or ()))
         texts += [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
         texts += [f"{omitted} left out of the recording"] if omitted else []
         return [*texts, *self.approximated]
+
+
+def _own_share(run: "SimulatedRun") -> float:
+    """Of computing, the program's own code."""
+    from lepaute.simulate.trace.table import COMPUTING
+
+    own = run.kernels.get(COMPUTING)
+    return 0.0 if own is None else own.time_s / max(run.computing_s, 1e-300)
 
 
 @dataclass(frozen=True)
@@ -240,6 +251,10 @@ class TraceReplay(Application):
     def steps(self) -> int:
         """The most steps that a rank goes through."""
         return ReplayBehaviour(self, None).laid().steps
+
+    @property
+    def subject(self) -> str:
+        return str(_recording_of(self.recording).survey.metadata.get("application", self.title))
 
     @property
     def label(self) -> str:

@@ -21,6 +21,7 @@ class Factor:
 
     words    : where it comes from, in a prediction's warning
     speed_sd : relative standard deviation of the speeds that a recording does not tell of, which is drawn besides
+    known    : whether the machine of the recording is, or the factor was given
     same     : recorded on this platform: what its cores differ by is in the recording, and not drawn again
     """
 
@@ -29,6 +30,7 @@ class Factor:
     words: str
     speed_sd: float = 0.0
     same: bool = False
+    known: bool = True
 
     @property
     def middle(self) -> float:
