@@ -143,13 +143,14 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     warn(known.warnings())
     judged = known.verdict
     # A case that is off, where to look for the cause, and the best cases.
-    gap_lines = [*judged.lines, *([] if judged.case is None else where_the_time_goes(judged.case.prediction))]
+    facts = [f"  {name:<7} {text}" for name, text in judged.lines]
+    where = [] if judged.case is None else where_the_time_goes(judged.case.prediction)
     warnings_in = "--json" if folder is None else JSON_FILE
     try:
         if not options.as_json:
             say(f"{judged.text}.")
         if known.cases or options.as_json:
-            print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
+            print_results(known, warnings_in, options, [*facts, *where, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
         if folder is not None:
             known.save(folder)
@@ -157,8 +158,9 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             from lepaute.measure.verify.page import page
 
             title = f"HPL: predicted, and as in {known.source}"
-            beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
-            write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text))
+            beside = [*known.warnings(), *map(": ".join, judged.lines), *known.bests()]
+            parts = [line.strip().removeprefix("where   ") for line in where]
+            write_whole(options.report, page(known, title, CAUSES, beside, answer=judged.text, where=parts))
     if folder is not None and not options.as_json and known.cases:
         say(f"Picture: {folder / PLOT_FILE}.")
     if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):
