@@ -28,12 +28,13 @@ def shown_table(
     width: int,
     left: Collection[int] = (0,),
     drop: Sequence[int] = (),
+    keys: int = 1,
 ) -> str:
     """A table for where it is read, a line for each row.
 
     On a terminal of `width` columns it fits: columns of `drop` are left out, the first of these first, until it does,
     and named below; if that is not enough, columns that still do not fit follow as further tables, each with the first
-    column. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are two blanks apart, not padded,
+    `keys`. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are two blanks apart, not padded,
     and an empty one is a dash, for programs that count columns.
     """
     lines = [[str(cell) for cell in line] for line in (titles, *rows)]
@@ -46,7 +47,7 @@ def shown_table(
             break
         shown.remove(column)
         dropped.append(titles[column])
-    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left)]
+    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left, keys)]
     if dropped:
         texts.append(folded(f"(without {', '.join(dropped)}: a wider terminal or a file has all columns)", width))
     return "\n".join(texts)
@@ -56,15 +57,17 @@ def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
     return sum(widths[column] + 2 for column in columns) - 2
 
 
-def _blocks(widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int]) -> list[list[int]]:
-    """Columns of each table, in each the first one and as many as fit beside it; a last one of text may be folded."""
-    first, *rest = columns
-    blocks = [[first]]
+def _blocks(
+    widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int], keys: int
+) -> list[list[int]]:
+    """Columns of each table, in each the keys and as many as fit beside them; a last one of text may be folded."""
+    first, rest = list(columns[:keys]), columns[keys:]
+    blocks = [[*first]]
     for column in rest:
         is_text = column == rest[-1] and column in left
         needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], MIN_FOLDED) if is_text else widths[column])
-        if len(blocks[-1]) > 1 and needed > width:
-            blocks.append([first])
+        if len(blocks[-1]) > keys and needed > width:
+            blocks.append([*first])
         blocks[-1].append(column)
     return blocks
 
