@@ -287,7 +287,6 @@ def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:
         {"measured_time_s": 100.0 * (ratio if at == 0 else 1.02), "predicted_time_s": 100.0, "mean_low_s": 100.0 / 1.1,
          "mean_high_s": 110.0, "inside_interval": True, "flop_count": 1e12, "low_s": 90.0, "high_s": 110.0,
          "error_percent": 100.0 * (1.0 / (ratio if at == 0 else 1.02) - 1.0),
-         "n": 50_000, "nb": 128 + at, "variant": "WR00L2L2", "p": 1, "q": 32,
          "measured_rate_gflops": 1.0, "predicted_rate_gflops": 1.0, "only_disturbed": False} | changed
         for at in range(count)
     ]  # fmt: skip
@@ -310,7 +309,7 @@ def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cau
 def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
     assert [_judged(1.12, count).value for count in (1, 16)] == ["slower", "as_expected"]
     assert (
-        " is slow in 1 of 16 cases, as N = 50000, NB = 128, 1x32: 120 s, predicted 100 s (error -16.7 %); "
+        " is slow in 1 of 16 cases, as N = 50000, NB = 128, WR12R2C2, 1 x 32: 120 s, predicted 100 s (error -16.7 %); "
         in _judged(1.2, 16).text
     )
 

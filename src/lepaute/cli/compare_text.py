@@ -74,13 +74,13 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
-    all_untested = all(row.outcome == "untested" for _, _, row, _ in found)  # as the answer says, and why
-    left_out = {
-        *([] if len(comparisons) > 1 else [2]),
-        *([] if any(row[6] for row in rows) else [6]),
-        *([7] if all_untested and len({row[7] for row in rows}) == 1 else []),
+    open_rows = any(row.outcome != "untested" for _, _, row, _ in found)  # else the answer says why
+    needed = {
+        2: len(comparisons) > 1,
+        6: any(row[6] for row in rows),
+        7: open_rows or len({row[7] for row in rows}) > 1,
     }
-    kept = [place for place in range(8) if place not in left_out]
+    kept = [place for place in range(8) if needed.get(place, True)]
     titles, rows = [titles[place] for place in kept], [[row[place] for place in kept] for row in rows]
     left_columns = [kept.index(place) for place in (0, 5, 6, 7) if place in kept]
     keys, drop = kept.index(3), (kept.index(6),) if 6 in kept else ()

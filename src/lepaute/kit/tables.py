@@ -11,19 +11,11 @@ MIN_FOLDED = 24
 
 def text_table(titles: Sequence[object], rows: Iterable[Sequence[object]], left: Collection[int] | None = (0,)) -> str:
     """Columns two blanks apart; those numbered in `left` (None: all) are set flush left, the others flush right."""
-    cells = [[str(cell) for cell in line] for line in (titles, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if left is None or column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    )
+    return shown_table(titles, rows, UNLIMITED - 1, range(len(titles)) if left is None else left)
 
 
 def shown_table(
-    titles: Sequence[str],
+    titles: Sequence[object],
     rows: Iterable[Sequence[object]],
     width: int,
     left: Collection[int] = (0,),
@@ -41,12 +33,12 @@ def shown_table(
     if width >= UNLIMITED:
         return "\n".join("  ".join(cell or "-" for cell in line) for line in lines)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown, dropped = list(range(len(titles))), []
+    shown, dropped = list(range(len(titles))), list[str]()
     for column in drop:
         if _taken(widths, shown) <= width:
             break
         shown.remove(column)
-        dropped.append(titles[column])
+        dropped.append(lines[0][column])
     texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left, keys)]
     if dropped:
         texts.append(folded(f"(without {', '.join(dropped)}: a wider terminal or a file has all columns)", width))

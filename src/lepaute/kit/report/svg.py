@@ -74,7 +74,9 @@ class Axis:
         step = _nice((self.high - self.low) / MAX_TICKS)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
-        return [((first + number) * step, _plain(round((first + number) * step, 12))) for number in range(count)]
+        return [
+            ((first + number) * step, _thousands(round((first + number) * step, 12), 1e4)) for number in range(count)
+        ]
 
 
 def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float, ...] = (), room: float = 0.05) -> Axis:
@@ -89,17 +91,12 @@ def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float,
     return Axis(label, low - room, high + room)
 
 
-def _thousands(value: float) -> str:
+def _thousands(value: float, least: float = 1e3) -> str:
     """2 k, 500 k, 5 M; as powers of ten are written."""
     for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
+        if abs(value) >= max(factor, least):
             return f"{value / factor:g} {letter}"
     return f"{value:g}"
-
-
-def _plain(value: float) -> str:
-    """As it is, from 10 k on in thousands, for which there is room."""
-    return _thousands(value) if value >= 1e4 else f"{value:g}"
 
 
 def _nice(step: float) -> float:

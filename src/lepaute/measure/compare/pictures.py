@@ -90,8 +90,8 @@ def _ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
             f"{value:+.0f} % at {exact_size(one.size_bytes)}" for one, value in list(zip(rows, change, strict=True))[:8]
         )
         + ".",
-        f"Difference of {right} against {left}{' with 95 % intervals' if known.any() else ', of too few runs for intervals'}. Above 0: "
-        f"{left} is faster.{' In full colour: shown after the correction for all rows.' if shown.any() else ''}",
+        f"Difference of {right} against {left}{' with 95 % intervals' if known.any() else ', too few runs to test'}. "
+        f"Above 0: {left} is faster.{' In full colour: shown, corrected for all rows.' if shown.any() else ''}",
         horizontal,
         axis("difference, %", np.concatenate([change, low[known], high[known]]), include=(0.0,)),
         [

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted, significant
 from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, decision_of
-from lepaute.measure.verify.naming import full_label
 from lepaute.measure.verify.report import predicted_and_measured
 from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Decision, Weakness
@@ -120,11 +119,11 @@ def verdict(
     alike = len(decided) >= MIN_OF_ONE_SIGN and to_side > len(decided) / 2
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, alike=alike))
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
-    among = f" in {len(same)} of {count}, as {full_label(row, rows)}" if len(decided) > 1 else ""
+    among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
     size = f"is {way}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
-    gap = [("rate", f"{rates}, of {full_label(row, rows)}")]
+    gap = [("rate", f"{rates}, of {case.full_label}")]
     if (outside := sum(decision_of(row).answer == "against" for *_, row in decided)) > len(same):
         own = f"{outside} of {count} by their own 95 % intervals"
         gap.append(("outside", f"{own}; {len(same)} {way} by the limit for {count} together"))
@@ -135,15 +134,8 @@ def verdict(
     return Verdict(decision, value, text, row["error_percent"], causes, case, tuple(gap))
 
 
-def causes_of(
-    case: "Case",
-    ratio: float,
-    platform: "Platform",
-    *,
-    per_node: int | None = None,
-    assumed: bool = False,
-    alike: bool = False,
-) -> list[Cause]:
+def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None,
+              assumed: bool = False, alike: bool = False) -> list[Cause]:  # fmt: skip
     """Those that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
 
     assumed: the file does not say all parameters;  alike: most cases are off to this side, which is no chance

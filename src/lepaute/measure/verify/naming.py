@@ -1,6 +1,6 @@
 """How a case is named: HPL by N, grid, block size and code, any other application by its label and by what varies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.later import pandas
@@ -42,15 +42,6 @@ def columns_of_cases(applications: "Sequence[Application]") -> list[dict[str, An
             row |= {"ranks": application.ranks, "varied": told or ranks_text(application.ranks)}
         rows.append(row)
     return rows
-
-
-def full_label(row: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]) -> str:
-    """Of a row of comparison.compare, with what tells it from the others: N = 2000, NB = 128, WR12R2C4, 2x1."""
-    if "label" in row:
-        return str(row["label"])
-    varied = [(key, text) for key, text in (("nb", "NB = "), ("variant", "")) if len({one[key] for one in rows}) > 1]
-    beside = "".join(f"{text}{row[key]}, " for key, text in varied)
-    return f"N = {row['n']}, {beside}{row['p']}x{row['q']}"
 
 
 def varied_columns(table: "pandas.DataFrame") -> dict[str, str]:

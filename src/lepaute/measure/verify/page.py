@@ -10,7 +10,7 @@ from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
 from lepaute.kit.text import counted, significant
 from lepaute.measure.verify.comparison import sentence, sentence_without_drift
-from lepaute.measure.verify.naming import full_label, names_of_cases
+from lepaute.measure.verify.naming import names_of_cases
 from lepaute.measure.verify.plot import plot
 from lepaute.measure.verify.report import case_rows, predicted_and_measured, slow_state_line, warning_lines
 
@@ -115,20 +115,19 @@ def _heads(head: Sequence[str]) -> list[str]:
 
 def _part(line: str) -> dict[str, str]:
     """Of the line `computing 91.5 % (dgemm 90.2 %)`."""
-    whole, _, parts = line.strip().removesuffix(")").partition(" (")
+    whole, _, parts = line.removesuffix(")").partition(" (")
     name, _, share = whole.partition(" ")
     return {"part": name, "share": share, "of which": parts}
 
 
 def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
     """Of the case of the answer, or of the one that took longest."""
-    rows = results.table.to_dict("records")
-    case = getattr(results, "verdict", None) and results.verdict.case
-    longest = max(rows, key=lambda one: one["measured_time_s"])
-    row = next((row for one, row in zip(results.cases, rows, strict=True) if one is case), longest)
+    rows = list(zip(results.cases, results.table.to_dict("records"), strict=True))
+    answered = getattr(getattr(results, "verdict", None), "case", None)
+    case, row = max(rows, key=lambda one: (one[0] is answered, one[1]["measured_time_s"]))
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
     return [
-        (f"{predicted_s} s", f"predicted for {full_label(row, rows)}"),
+        (f"{predicted_s} s", f"predicted for {case.full_label}"),
         (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
         (f"{row['error_percent']:+.1f} %", "error of that"),
     ]
