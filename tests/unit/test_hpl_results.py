@@ -269,7 +269,7 @@ def test_causes_fit_the_size_and_the_direction_of_the_gap() -> None:
     assert _keys(alone, 5000.0) == []
     small = Case(alone.hpl, predicted(alone.hpl, (0.099, 0.1, 0.101)))
     assert _keys(small, 7.0)[0] == "small"
-    assert "small" not in [one.cause for one in causes_of(small, 7.0, load_platform("dahu"), alike=True)]
+    assert "small" not in [one.cause for one in causes_of(small, 7.0, load_platform("dahu"), common=True)]
     assert "small" not in _keys(small, 20.0), "no chance makes a run twenty times as long"
 
 

@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38
 MAX_TICKS = 5
 MAX_NAMES = 4
-MAX_SIZES = 7
+_MAX_SIZES = 7
 SHADES = 20  # of cells
 
 
@@ -56,7 +56,7 @@ class Axis:
             return [(float(at), name) for at, name in enumerate(self.names) if at % every == 0]
         if self.of_memory:
             first, last = max(0, math.ceil(math.log2(self.low))), math.floor(math.log2(self.high))
-            powers = range(first, last + 1, max(1, -(-(last - first + 1) // MAX_SIZES)))
+            powers = range(first, last + 1, max(1, -(-(last - first + 1) // _MAX_SIZES)))
             return [(2.0**power, size_text(2.0**power)) for power in powers]
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)

@@ -115,9 +115,9 @@ def verdict(
     same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
     assumed = any(result.assumed for result in results)
-    to_side = sum(abs(one - 1.0) >= MIN_TOLD and (one > 1.0) is (ratio > 1.0) for one, *_ in decided)
-    alike = len(decided) >= MIN_OF_ONE_SIGN and to_side > len(decided) / 2
-    causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, alike=alike))
+    to_side = sum(abs(times - 1.0) >= MIN_TOLD and (times > 1.0) is (ratio > 1.0) for times, *_ in decided)
+    common = len(decided) >= MIN_OF_ONE_SIGN and to_side > len(decided) / 2
+    causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, common=common))
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
     size = f"is {way}{among}: {_times(row)} (error {_error(row['error_percent'])})"
@@ -125,8 +125,8 @@ def verdict(
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [("rate", f"{rates}, of {case.full_label}")]
     if (outside := sum(decision_of(row).answer == "against" for *_, row in decided)) > len(same):
-        own = f"{outside} of {count} by their own 95 % intervals"
-        gap.append(("outside", f"{own}; {len(same)} {way} by the limit for {count} together"))
+        single = f"{outside} of {count} by their 95 % intervals"
+        gap.append(("outside", f"{single}; {len(same)} {way} by the limit for {count} together"))
     if causes[1:]:
         gap.append(("causes", f"{'; '.join(cause.text for cause in causes)} (likeliest first)"))
     value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True, beside)
@@ -135,10 +135,10 @@ def verdict(
 
 
 def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None,
-              assumed: bool = False, alike: bool = False) -> list[Cause]:  # fmt: skip
+              assumed: bool = False, common: bool = False) -> list[Cause]:  # fmt: skip
     """Those that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
 
-    assumed: the file does not say all parameters;  alike: most cases are off to this side, which is no chance
+    assumed: the file does not say all parameters;  common: most cases are off to this side, which is no chance
     """
     hpl, nodes, prediction = case.hpl, platform.nodes, case.prediction
     threads, cores, predicted_s = hpl.threads_per_rank, nodes.cores, prediction.time_s.mean
@@ -157,7 +157,7 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
             0.0 if too_much else 0.8 / spare, 0.7, too_much or several)),
         (filled > FILLED, Cause(
             "memory", f"swapping: the matrix fills {100.0 * filled:.0f} % of a node's memory", 1.0, 1e5, seen=True)),
-        (min(ratio, 1.0) * predicted_s < SHORT_S and not alike, Cause(
+        (min(ratio, 1.0) * predicted_s < SHORT_S and not common, Cause(
             "small", f"chance: N = {hpl.n} is {significant(predicted_s, 2)} s of work, so that what else runs counts",
             0.3, 10.0, seen=True)),
         (outside >= 0.2, Cause(

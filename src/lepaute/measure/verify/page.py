@@ -124,7 +124,7 @@ def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
     """Of the case of the answer, or of the one that took longest."""
     rows = list(zip(results.cases, results.table.to_dict("records"), strict=True))
     answered = getattr(getattr(results, "verdict", None), "case", None)
-    case, row = max(rows, key=lambda one: (one[0] is answered, one[1]["measured_time_s"]))
+    case, row = max(rows, key=lambda each: (each[0] is answered, each[1]["measured_time_s"]))
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
     return [
         (f"{predicted_s} s", f"predicted for {case.full_label}"),
