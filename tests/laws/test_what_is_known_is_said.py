@@ -120,10 +120,10 @@ class Planted(NamedTuple):
 CASES = {
     "compare, nothing": Planted(campaigns(12, "60%"), 0, "openmpi is faster in 1", "for", None, "fine"),
     "compare, slower": Planted(campaigns(12, "5%"), 1, "openmpi is faster in 1", "for", None, "fine"),
-    "compare, too few": Planted(campaigns(4, "60%"), 3, "none is tested: 3 mpiruns of", "unknown", "too few", "unable"),
-    "outputs, too few": Planted(outputs(1), 3, "200 times as long, none is tested", "unknown", "too few", "unable"),
+    "compare, too few": Planted(campaigns(4, "60%"), 3, "not tested: 3 mpiruns of", "unknown", "too few", "unable"),
+    "outputs, too few": Planted(outputs(1), 3, "200 times as long as a; not tested", "unknown", "too few", "unable"),
     "outputs, nothing": Planted(outputs(5), 1, "a is faster in 3, b in 0", "for", None, "fine"),
-    "sessions, too few": Planted(campaigns(sessions=2), 3, "is tested: 2 sessions", "unknown", "too few", "unable"),
+    "sessions, too few": Planted(campaigns(sessions=2), 3, "not tested: 2 sessions", "unknown", "too few", "unable"),
     "results, nothing": Planted(results({1.65: "PASSED"}), 0, "is as expected", "for", None, "fine"),
     "results, copied": Planted(
         results({1.65: "PASSED"}, copied=True), 0, "is as expected", "for", "copied", "fine"

@@ -76,8 +76,8 @@ def test_an_operation_that_one_file_alone_has_is_missing(tmp_path, output_of):
     barrier = "# OSU MPI Barrier Latency Test v7.4\n# Avg Latency(us)\n 12.30\n"
     left.write_text(TITLE + ROWS.format(1.5, "Pass", 9) + barrier)
     for text, first in (
-        (TITLE + ROWS.format(2.5, "Fail", 9) + barrier, "Bcast of b gives wrong results; of 3 rows"),
-        (TITLE + ROWS.format(2.5, "Pass", 9), "Barrier is missing in b; of 2 rows"),
+        (TITLE + ROWS.format(2.5, "Fail", 9) + barrier, "Bcast of b gives wrong results; in all 3 rows"),
+        (TITLE + ROWS.format(2.5, "Pass", 9), "Barrier is missing in b; in both rows"),
         (TITLE + ROWS.format(2.5, "Pass", 9).splitlines()[0] + "\n" + barrier, "Bcast of b ends at 1 B, where another"),
     ):
         right.write_text(text)

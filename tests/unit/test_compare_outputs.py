@@ -11,6 +11,7 @@ import pandas
 import pytest
 from support.one_run import one_run_values, stopped_mean
 from support_comparisons import campaign
+from support_pages import text_of
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
@@ -170,7 +171,7 @@ def test_the_command_takes_outputs_and_refuses_what_does_not_go_together(tmp_pat
         assert message in refusal_of("compare", *words)
 
 
-def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Path) -> None:
+def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path, output_of):
     title = "# OSU MPI Broadcast Latency Test v7.4\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)\n"
     left = written(tmp_path / "a.txt", title + "8       10.00     8.00   20.00\n64     10.00     9.00   11.00\n")
     right = written(tmp_path / "b.txt", title + "8      240.00   200.00  280.00\n64     10.10     9.50   12.00\n")
@@ -179,10 +180,15 @@ def test_one_run_each_has_its_ratio_and_the_spread_that_is_printed(tmp_path: Pat
         "b took 24 times as long (by minima and maxima 10 to 35): one run each: not tested",
         "b took 1.01 times as long (by minima and maxima 0.86 to 1.33): one run each: not tested",
     ]
-    assert found.answer.startswith("of 2 rows, b took 1.01 to 24.0 times as long, none is tested: one run each; ")
+    assert found.answer.startswith("in both rows b took 1.01 to 24.0 times as long as a; not tested: one run each; ")
     assert found.to_dict()["rows"][0]["spread"] == [10.0, 35.0]
     found.write_report(tmp_path / "r.html")
-    assert "24 (by minima and maxima 10 to 35)" in (tmp_path / "r.html").read_text()
+    page = text_of((tmp_path / "r.html").read_text())
+    assert "24 (by minima and maxima 10 to 35)–one run each: not tested" in page
+    assert not re.search(r"p ≤ 0|Hodges|medians over mpiruns|with 95 % intervals", page)
+    said = output_of("compare", left, right)
+    assert re.search(r"8 B +10.0 µs +240 µs +24 \(by minima and maxima 10 to 35\)$", said, re.MULTILINE)
+    assert not re.search("verdict|mpiruns", said)
 
 
 def test_rates_are_compared_as_rates(tmp_path, output_of):
@@ -283,6 +289,8 @@ def test_an_axis_of_few_decades_has_numbers_all_the_same() -> None:
     assert [text for _, text in Axis("", 0.98, 1.22, log=True).ticks()] == ["1", "1.05", "1.1", "1.15", "1.2"]
     assert [text for _, text in Axis("", 1.0, 1e5, log=True).ticks()] == ["1", "100", "10 k"]
     assert Axis("", 1.0, 2.0, numbered=False).ticks() == []
+    assert [text for _, text in Axis("", 0.5, 5e6, log=True, of_memory=True).ticks()][:3] == ["1 B", "16 B", "256 B"]
+    assert [text for _, text in Axis("", 0.0, 15e3).ticks()] == ["0", "5000", "10 k", "15 k"]
 
 
 def test_trials_are_divided_by_the_least() -> None:

@@ -12,7 +12,7 @@ from support_pages import Elements, text_of, widths_offline
 from lepaute.cli.main import main
 from lepaute.kit.picture import BLUE, RED, new_figure
 from lepaute.kit.report.figures import figure_svg
-from lepaute.kit.report.page import _sentence, write_report
+from lepaute.kit.report.page import _number_columns, _sentence, write_report
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.compare_report import page as trace_page
 from lepaute.watch.report.history import ChangeAlarm, Day
@@ -50,6 +50,11 @@ def page_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     path = folder / "page.html"
     path.write_text(request.param(folder))
     return path
+
+
+def test_columns_of_numbers_are_known_by_all_their_cells():
+    rows = [["1000", "1x2", "0.0125 to 0.0317", "-14.1 %", "–", "64 KiB"], ["20", "2x1", "up to", "+2 %", "–", "-"]]
+    assert _number_columns(rows) == {0, 3, 5}
 
 
 def test_the_page_is_a_finding_then_its_evidence_then_what_is_folded(page_file: Path) -> None:

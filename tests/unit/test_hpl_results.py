@@ -142,12 +142,19 @@ def test_runs_that_were_made_here_can_be_watched_with_their_dates(tmp_path):
 
 def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     folder = tmp_path / "compared"
-    assert main([*COMMAND, "--json", "--output", str(folder), "--tolerance", "10%"]) == 1
+    report = ["--report", str(folder.with_suffix(".html"))]
+    assert main([*COMMAND, "--json", "--output", str(folder), "--tolerance", "10%", *report]) == 1
     whole = json.loads(capsys.readouterr().out)
     told = whole["verifications"]
     assert json.loads((folder / "verification.json").read_text()) == whole
     assert list(whole)[:3] == ["verdict", "answer", "decision"]
-    assert (whole["verdict"], whole["causes"][0]["cause"], whole["causes"][0]["seen"]) == ("slower", "small", True)
+    assert (whole["verdict"], whole["causes"][0]["cause"]) == ("slower", "blas_threads")
+    figures = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", Path(report[1]).read_text().replace("\u00a0", " "))
+    measured_s, predicted_s, error = re.search(
+        r": (\S+ s), predicted (\S+ s) \(error (\S+ %)\)", whole["answer"]
+    ).groups()
+    assert [value for value, _ in figures] == [predicted_s, measured_s, error]
+    assert figures[0][1].removeprefix("predicted for ") in whole["answer"]
     assert told[0]["measured"][0]["line"] == 47
     assert told[0]["results"] == "HPL.out"
     assert told[0]["measured_time_s"] == told[0]["measured"][0]["time_s"]
@@ -213,8 +220,7 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     words = ["verify", "hpl", "-p", "dahu", "--runs", "10", "--results", str(file)]
     assert main(words) == 0
     out = capsys.readouterr().out
-    predicted_s = re.search(r"N = 4000, 1x1: 4.00 s, predicted ([0-9.]+) s; ", out)[1]
-    assert out.startswith(f"Your slow.out is slow: 4.00 s, predicted {predicted_s} s (error -")
+    predicted_s = re.match(r"Your slow.out is slow: 4.00 s, predicted ([0-9.]+) s \(error -", out)[1]
     (error,) = set(re.findall(r"-[0-9.]+ %", out))  # the first line and the table have one figure of one fact
     (rate,) = re.findall(r"Gflop/s, predicted ([0-9.]+)", out)
     assert main([*words, "--json"]) == 0
@@ -222,7 +228,7 @@ def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to
     assert f"{told['rate_gflops']['mean']:.3g}" == rate
     assert float(predicted_s) == pytest.approx(told["time_s"]["mean"], rel=0.05)
     assert float(error[:-2]) == pytest.approx(100.0 * (told["time_s"]["mean"] / 4.0 - 1.0), abs=0.06)
-    assert "  look at, in this order: several ranks, threads or programs on one core; another machine" in out
+    assert "  causes  several ranks, threads or programs on one core; another machine" in out
     assert "  where   computing" in out
 
 
@@ -261,6 +267,10 @@ def test_causes_fit_the_size_and_the_direction_of_the_gap() -> None:
     assert {"threads", "precision"} <= set(_keys(alone, 0.05))
     assert {"slow_blas", "network", "load"}.isdisjoint(_keys(alone, 0.05))
     assert _keys(alone, 5000.0) == []
+    small = Case(alone.hpl, predicted(alone.hpl, (0.099, 0.1, 0.101)))
+    assert _keys(small, 7.0)[0] == "small"
+    assert "small" not in [one.cause for one in causes_of(small, 7.0, load_platform("dahu"), common=True)]
+    assert "small" not in _keys(small, 20.0), "no chance makes a run twenty times as long"
 
 
 def test_what_the_results_show_comes_first() -> None:
@@ -299,7 +309,7 @@ def test_the_verdict_comes_in_one_line_with_size_direction_and_the_likeliest_cau
 def test_of_many_cases_chance_puts_one_a_little_outside() -> None:
     assert [_judged(1.12, count).value for count in (1, 16)] == ["slower", "as_expected"]
     assert (
-        " is slow in 1 of 16 cases, as N = 50000, 1x32: 120 s, predicted 100 s (error -16.7 %); "
+        " is slow in 1 of 16 cases, as N = 50000, NB = 128, WR12R2C2, 1 x 32: 120 s, predicted 100 s (error -16.7 %); "
         in _judged(1.2, 16).text
     )
 

@@ -262,6 +262,8 @@ def test_a_table_on_a_terminal_has_all_cells_whole_within_its_width(width):
     assert all(len(line) <= width for line in shown.splitlines())
     for cell in ("dlaswp04T", "42.7 s", "4317", *ROWS[0][3].split()):
         assert cell in shown
+    keys = [line.split()[:2] for line in shown_table(TITLES, ROWS, 24, left=(0, 3), keys=2).splitlines()]
+    assert keys.count(["dgemm_nn", "4317"]) > 1, "each part says what its rows are of"
 
 
 def test_columns_that_may_be_dropped_go_in_their_order_and_are_named():

@@ -275,7 +275,7 @@ CASES = {
     "segment {}/11-nonblocking-overall.txt": "1 caveat: the time is Pure Comm.(us); Overall(us) has what",
     "segment {}/17-imb-two-sizes.txt": "17-imb-two-sizes.txt: Reduce, 2 processes: 2 sizes; give 3 or more",
     "segment {}/19-hump.txt": " times as long as 64 KiB",
-    "compare a={0}/13-two-hundred-times-a.txt b={0}/13-two-hundred-times-b.txt": "one run each: not tested\n",
+    "compare a={0}/13-two-hundred-times-a.txt b={0}/13-two-hundred-times-b.txt": "all 7 rows b took 200 times as long",
     "compare a={0}/03-prepend-rank.txt b={0}/01-rate-named-mb_s.csv": "01-rate-named-mb_s.csv: is no output of the OSU",
     PREDICT.format("{}/07-two-applications.prv"): "1 record of another application, without calls of MPI, left out of",
     PREDICT.format("{}/09-one-application.prv.gz"): "a program of 09-one-application.prv.gz, 2 ranks",

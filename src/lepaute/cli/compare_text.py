@@ -6,7 +6,7 @@ from lepaute.cli.terminal import answer_text, details_text, json_text
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
-from lepaute.kit.text import counted, exact_size, in_common_unit, seconds, significant
+from lepaute.kit.text import counted, exact_size, seconds, significant
 from lepaute.measure.archive import Archive
 from lepaute.measure.compare.comparison import Comparison
 from lepaute.measure.compare.derived import derived_lines
@@ -14,7 +14,6 @@ from lepaute.measure.compare.guidelines import SIGNIFICANT, Violation, check_gui
 from lepaute.measure.compare.report import ranks_sentence
 from lepaute.measure.compare.setting import algorithms, setting_lines
 from lepaute.measure.compare.summaries import campaign_summaries
-from lepaute.measure.compare.verdicts import RATE
 from lepaute.measure.compare.wording import amount, operation_name, outcome_words, ratio_text, violation_sentence
 from lepaute.measure.comparison.cases import name_of
 
@@ -37,7 +36,8 @@ def answered_comparison(
         rights = list(dict.fromkeys(comparison.right for comparison in comparisons))
         of_each = [[comparison for comparison in comparisons if comparison.right == right] for right in rights]
         facts = [*facts, ("order", "; ".join(map(ranks_sentence, of_each)))]
-    facts_shown = [*facts, ("ratio", comparisons[0].estimand)]
+    estimands = [] if comparisons[0].is_of_single_runs else [("ratio", comparisons[0].estimand)]
+    facts_shown = [*facts, *estimands]
     facts_shown += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
     if details:
         rest = [f"{name}: {text}" for name, text in facts_shown]
@@ -62,28 +62,29 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
     }
     found = [(places[row.row], item.ranks, row, item) for item in comparisons for row in item.verdicts]
     titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
-    has_rates = any(row.form == RATE for _, _, row, _ in found)
     rows: list[list[object]] = [
         [
             operation_name(row),
             exact_size(row.size_bytes),
             str(ranks),
-            *(amount(row, time_s) if has_rates else time_s for time_s in (row.left_s, row.right_s)),
+            *(amount(row, time_s) for time_s in (row.left_s, row.right_s)),
             ratio_text(row),
             algorithms(each, row),
             f"{outcome_words(row, left, right)} {row.stars}".rstrip(),
         ]
         for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
     ]
-    titles, rows = in_common_unit(titles, rows, () if has_rates else (3, 4))
-    kept = [
-        place
-        for place in range(8)
-        if (place != 2 or len(comparisons) > 1) and (place != 6 or any(row[6] for row in rows))
-    ]
+    open_rows = any(row.outcome != "untested" for _, _, row, _ in found)  # else the answer says why
+    needed = {
+        2: len(comparisons) > 1,
+        6: any(row[6] for row in rows),
+        7: open_rows or len({row[7] for row in rows}) > 1,
+    }
+    kept = [place for place in range(8) if needed.get(place, True)]
     titles, rows = [titles[place] for place in kept], [[row[place] for place in kept] for row in rows]
     left_columns = [kept.index(place) for place in (0, 5, 6, 7) if place in kept]
-    return shown_table(titles, rows, width, left=left_columns, drop=(kept.index(6),) if 6 in kept else ())
+    keys, drop = kept.index(3), (kept.index(6),) if 6 in kept else ()
+    return shown_table(titles, rows, width, left=left_columns, drop=drop, keys=keys)
 
 
 def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]:

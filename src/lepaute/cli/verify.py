@@ -12,7 +12,7 @@ import typer
 
 from lepaute.cli.options import COMBINATIONS, App, Force, flags_of, is_given, reject_other_options, with_options_of
 from lepaute.cli.predict import announced
-from lepaute.cli.prediction_text import where_the_time_goes
+from lepaute.cli.prediction_text import MAX_KERNELS, shares_of_time
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.simulation import applications_of, platform_of
 from lepaute.cli.terminal import BAR_AFTER_S, note, progress_bar, say, warn
@@ -143,13 +143,15 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
     warn(known.warnings())
     judged = known.verdict
     # A case that is off, where to look for the cause, and the best cases.
-    gap_lines = [*judged.lines, *([] if judged.case is None else where_the_time_goes(judged.case.prediction))]
+    where = [] if judged.case is None else shares_of_time(judged.case.prediction, MAX_KERNELS)
+    parts = [*judged.lines, *zip(("where", ""), where, strict=False)]
+    facts = [f"  {name:<7} {text}" for name, text in parts]
     warnings_in = "--json" if folder is None else JSON_FILE
     try:
         if not options.as_json:
             say(f"{judged.text}.")
         if known.cases or options.as_json:
-            print_results(known, warnings_in, options, [*gap_lines, *known.bests()], causes=CAUSES)
+            print_results(known, warnings_in, options, [*facts, *known.bests()], causes=CAUSES)
     finally:  # whoever does not read the results to their end has them in the folder
         if folder is not None:
             known.save(folder)
@@ -157,8 +159,8 @@ def compared_with_results(context: typer.Context, results: Path, values: dict[st
             from lepaute.measure.verify.page import page
 
             title = f"HPL: predicted, and as in {known.source}"
-            beside = [*known.warnings(), *(line.strip() for line in gap_lines), *known.bests()]
-            write_atomic(options.report, page(known, title, CAUSES, beside, answer=judged.text))
+            beside = [*known.warnings(), *map(": ".join, judged.lines), *known.bests()]
+            write_atomic(options.report, page(known, title, CAUSES, beside, answer=judged.text, where=where))
     if folder is not None and not options.as_json and known.cases:
         say(f"Picture: {folder / PLOT_FILE}.")
     if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):

@@ -221,7 +221,7 @@ def print_results(
     else:
         show(results.table, results.run_table, sys.stdout, **shown)
         for line in filter(None, (slow_state_line(results.cases), *further)):
-            say(line, 4)
+            say(line, 10 if line.startswith(" ") else 2)
         warnings, width = warning_lines(results.cases, warnings_in), terminal_columns(sys.stderr)
         if options.details:
             for line in warnings:

@@ -11,43 +11,36 @@ MIN_FOLDED = 24
 
 def text_table(titles: Sequence[object], rows: Iterable[Sequence[object]], left: Collection[int] | None = (0,)) -> str:
     """Columns two blanks apart; those numbered in `left` (None: all) are set flush left, the others flush right."""
-    cells = [[str(cell) for cell in line] for line in (titles, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if left is None or column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    )
+    return shown_table(titles, rows, UNLIMITED - 1, range(len(titles)) if left is None else left)
 
 
 def shown_table(
-    titles: Sequence[str],
+    titles: Sequence[object],
     rows: Iterable[Sequence[object]],
     width: int,
     left: Collection[int] = (0,),
     drop: Sequence[int] = (),
+    keys: int = 1,
     note: str = "",
 ) -> str:
     """A table for where it is read, a line for each row.
 
     On a terminal of `width` columns it fits: columns of `drop` are left out, the first of these first, until it does,
     and named below, or told of by `note`; if that is not enough, columns that still do not fit follow as further
-    tables, each with the first column. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are
+    tables, each with the first `keys`. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are
     two blanks apart, not padded, and an empty one is a dash, for programs that count columns.
     """
     lines = [[str(cell) for cell in line] for line in (titles, *rows)]
     if width >= UNLIMITED:
         return "\n".join("  ".join(cell or "-" for cell in line) for line in lines)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown, dropped = list(range(len(titles))), []
+    shown, dropped = list(range(len(titles))), list[str]()
     for column in drop:
         if _taken(widths, shown) <= width:
             break
         shown.remove(column)
-        dropped.append(titles[column])
-    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left)]
+        dropped.append(lines[0][column])
+    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left, keys)]
     if dropped:
         left_out = f"without {', '.join(dropped)}: a wider terminal or a file has all columns"
         texts.append(folded(f"({note or left_out})", width))
@@ -58,15 +51,17 @@ def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
     return sum(widths[column] + 2 for column in columns) - 2
 
 
-def _blocks(widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int]) -> list[list[int]]:
-    """Columns of each table, in each the first one and as many as fit beside it; a last one of text may be folded."""
-    first, *rest = columns
-    blocks = [[first]]
+def _blocks(
+    widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int], keys: int
+) -> list[list[int]]:
+    """Columns of each table, in each the keys and as many as fit beside them; a last one of text may be folded."""
+    first, rest = list(columns[:keys]), columns[keys:]
+    blocks = [[*first]]
     for column in rest:
         is_text = column == rest[-1] and column in left
         needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], MIN_FOLDED) if is_text else widths[column])
-        if len(blocks[-1]) > 1 and needed > width:
-            blocks.append([first])
+        if len(blocks[-1]) > keys and needed > width:
+            blocks.append([*first])
         blocks[-1].append(column)
     return blocks
 

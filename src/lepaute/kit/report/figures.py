@@ -28,6 +28,8 @@ VARIABLES = {
 }
 #: A figure is drawn no wider than this many times its size, in which a point is a pixel.
 MOST = 1.25
+#: Pixels, from which on a figure scrolls rather than become too small to be read.
+_WIDE = 800
 _INCH = 72
 
 
@@ -53,7 +55,7 @@ def figure_svg(figure: "Figure", alt: str) -> str:
     svg = re.sub(r' id="[\w.]+_\d+"|font-family: [^;"]*(?:; )?', "", svg)
     svg = re.sub("|".join(VARIABLES), lambda colour: f"var(--{VARIABLES[colour[0]]})", svg)
     wide, high = figure.get_size_inches() * _INCH
-    view = (
-        f'viewBox="0 0 {wide:g} {high:g}" style="max-width: {MOST * wide:.0f}px" role="img" aria-label="{escape(alt)}"'
-    )
+    least = f"; min-width: {wide:.0f}px" if wide > _WIDE else ""
+    style = f"max-width: {MOST * wide:.0f}px{least}"
+    view = f'viewBox="0 0 {wide:g} {high:g}" style="{style}" role="img" aria-label="{escape(alt)}"'
     return f'<svg class="drawn" xmlns:xlink="http://www.w3.org/1999/xlink" {view}>{svg}'

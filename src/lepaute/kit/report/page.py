@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".html", ".json")
 #: An option of a command, or a date.
 _OPTION = re.compile(r"(?<![\w-])--[a-z-]+|\d{4}-\d\d-\d\d")
+_NUMBER = re.compile(r"[<±+−-]? ?\d[\d,.]*(?:e[+-]?\d+)?(?: ?[%/A-Za-zµ]{1,6})?(?: to \S+(?: \S{1,6})?)?|[-–]?")
 #: What stands before the first semicolon that is not in parentheses.
 _UNTIL_SEMICOLON = re.compile(r"(?:[^;(]|\([^)]*\)|\()*")
 
@@ -58,8 +59,17 @@ def _environment(package: str) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"sentence": _sentence, "unbroken": _unbroken}
+    environment.filters |= {"sentence": _sentence, "unbroken": _unbroken, "number_columns": _number_columns}
     return environment
+
+
+def _number_columns(rows: Sequence[Sequence[object]]) -> set[int]:
+    """Columns of a table that hold nothing but numbers with their units and intervals, and dashes for none."""
+    return {
+        place
+        for place, texts in enumerate(zip(*rows, strict=True))
+        if all(_NUMBER.fullmatch(str(text)) for text in texts) and any(text not in ("", "-", "–") for text in texts)
+    }
 
 
 def _unbroken(text: str) -> "Markup":

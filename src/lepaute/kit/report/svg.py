@@ -14,11 +14,14 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
+from lepaute.kit.text import size_text
+
 Floats = npt.NDArray[np.float64]
 WIDTH, HEIGHT = 360, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 8, 38
 MAX_TICKS = 5
 MAX_NAMES = 4
+_MAX_SIZES = 7
 SHADES = 20  # of cells
 
 
@@ -26,7 +29,7 @@ SHADES = 20  # of cells
 class Axis:
     """From low to high, linear or logarithmic; `label` with its unit; `names`: texts to write at 0, 1, 2, ...
 
-    numbered: whether numbers are written beside it
+    numbered: whether numbers are written beside it;  of_memory: at powers of two, as 64 KiB
     """
 
     label: str
@@ -35,6 +38,7 @@ class Axis:
     log: bool = False
     names: tuple[str, ...] = ()
     numbered: bool = True
+    of_memory: bool = False
 
     def place(self, values: Floats) -> Floats:
         """Share of the axis, 0 at low and 1 at high; what is beyond is put at the end."""
@@ -50,6 +54,10 @@ class Axis:
         if self.names:
             every = -(-len(self.names) // MAX_NAMES)
             return [(float(at), name) for at, name in enumerate(self.names) if at % every == 0]
+        if self.of_memory:
+            first, last = max(0, math.ceil(math.log2(self.low))), math.floor(math.log2(self.high))
+            powers = range(first, last + 1, max(1, -(-(last - first + 1) // _MAX_SIZES)))
+            return [(2.0**power, size_text(2.0**power)) for power in powers]
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             if last - first >= 2:
@@ -66,7 +74,9 @@ class Axis:
         step = _nice((self.high - self.low) / MAX_TICKS)
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
-        return [((first + number) * step, f"{round((first + number) * step, 12):g}") for number in range(count)]
+        return [
+            ((first + number) * step, _thousands(round((first + number) * step, 12), 1e4)) for number in range(count)
+        ]
 
 
 def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float, ...] = (), room: float = 0.05) -> Axis:
@@ -81,10 +91,10 @@ def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float,
     return Axis(label, low - room, high + room)
 
 
-def _thousands(value: float) -> str:
+def _thousands(value: float, least: float = 1e3) -> str:
     """2 k, 500 k, 5 M; as powers of ten are written."""
     for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
+        if abs(value) >= max(factor, least):
             return f"{value / factor:g} {letter}"
     return f"{value:g}"
 

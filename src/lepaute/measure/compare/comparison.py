@@ -205,6 +205,11 @@ class Comparison(Public):
         return "session" in self.summaries
 
     @property
+    def is_of_single_runs(self) -> bool:
+        """Whether there is one run of each library in every row, so that nothing is taken over runs."""
+        return all(max(row.left_mpiruns, row.right_mpiruns) <= 1 for row in self.verdicts)
+
+    @property
     def estimand(self) -> str:
         """The estimand in words."""
         counts = (
@@ -212,7 +217,7 @@ class Comparison(Public):
         )
         over = "geometric mean over mpiruns, then over sessions"
         how = self.rule or over if self.rule or self.is_over_sessions else "by Hodges and Lehmann's shift over mpiruns"
-        return f"the ratio of the libraries' times ({counts}), {how}"
+        return f"the ratio of the libraries' times ({counts}){'' if self.is_of_single_runs else f', {how}'}"
 
 
 def archives(

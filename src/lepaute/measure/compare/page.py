@@ -60,10 +60,12 @@ def page(found: "Comparison") -> str:
     return render(
         "lepaute.measure.compare",
         "comparison.html.j2",
-        title=f"{found.left} and {found.right}",
+        title=f"{found.right} against {found.left}",
         answer=f"{found.answer[:1].upper()}{found.answer[1:]}",
         estimand=found.estimand,
         over_sessions=found.is_over_sessions,
+        single=found.is_of_single_runs,
+        shared=len({outcome_words(row, found.left, found.right) for row in found.verdicts}) == 1,
         correction=correction_sentence(found.correction),
         state=found.decision.state("for"),
         facts="; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"]),
@@ -112,7 +114,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "open"),
         "ratio": ratio_text(one),
-        "p": p_text(one.p_corrected).removeprefix("p = "),
+        "p": "–" if one.outcome == "untested" else p_text(one.p_corrected).removeprefix("p = "),
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
     }

@@ -83,19 +83,20 @@ def _ratios(rows: Sequence[Verdict], left: str, right: str) -> Picture:
     high = np.maximum(high, change)
     horizontal = _size_axis(sizes)
     shown = np.array([row.decision.is_shown for row in rows])
+    known = np.array([row.low > 0.0 or isfinite(row.high) for row in rows])  # unlike of single runs
     return Picture(
         f"Difference of {operation_name(rows[0])} by size, {right} against {left}: "
         + ", ".join(
             f"{value:+.0f} % at {exact_size(one.size_bytes)}" for one, value in list(zip(rows, change, strict=True))[:8]
         )
         + ".",
-        f"Difference of {right} against {left} with 95 % intervals. Above 0: {left} is faster. In full colour: shown "
-        f"after the correction for all rows.",
+        f"Difference of {right} against {left}{' with 95 % intervals' if known.any() else ', too few runs to test'}. "
+        f"Above 0: {left} is faster.{' In full colour: shown, corrected for all rows.' if shown.any() else ''}",
         horizontal,
-        axis("difference, %", np.concatenate([change, low, high]), include=(0.0,)),
+        axis("difference, %", np.concatenate([change, low[known], high[known]]), include=(0.0,)),
         [
             Layer("line", np.array([horizontal.low, horizontal.high]), np.zeros(2), "zero"),
-            Layer("bars", sizes, high, "interval", low),
+            Layer("bars", sizes[known], high[known], "interval", low[known]),
             Layer("points", sizes[~shown], change[~shown], "faint"),
             Layer("points", sizes[shown], change[shown], "mark"),
         ],
@@ -205,7 +206,7 @@ def _places(sizes_bytes: npt.ArrayLike) -> Floats:
 
 def _size_axis(sizes: Floats) -> Axis:
     """Axis of places; a single size is its label."""
-    held = axis("size, bytes", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
+    held = axis("size", np.concatenate([sizes / APART**2, sizes * APART**2]), log=True)
     if len(np.unique(sizes)) > 1:
-        return held
+        return replace(held, of_memory=True)
     return replace(held, label=exact_size(int(sizes[0])), numbered=False)

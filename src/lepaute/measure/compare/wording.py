@@ -36,6 +36,7 @@ def _ratio_and_interval(row: Tested | Violation) -> tuple[str, str]:
     has_interval = isfinite(row.high) and row.low > 0
     low, high = (row.low, row.high) if has_interval else spread
     ratio, bounds = value_and_interval(row.ratio, low, high)
+    ratio = ratio if bounds else significant(row.ratio)
     return ratio, f" ({'' if has_interval else 'by minima and maxima '}{bounds})" if bounds else ""
 
 
@@ -71,11 +72,14 @@ def _of_medians(row: Verdict, left: str, right: str) -> str:
     )
 
 
-def _took(rows: Sequence[Verdict], right: str) -> str:
-    """How many times as long the right library took, at least and at most, whether or not that is shown."""
+def _took(rows: Sequence[Verdict], left: str, right: str) -> str:
+    """How many times as long the right library took, at least and at most, in rows that are not tested."""
     ends = sorted(row.ratio for row in rows)
     texts = dict.fromkeys(significant(end) for end in (ends[0], ends[-1]) if isfinite(end))
-    return f"{right} took {' to '.join(texts)} times as long, " if texts else ""
+    among = "both rows" if len(rows) == 2 else f"{'all ' if rows[1:] else ''}{counted(len(rows), 'row')}"
+    if not texts:
+        return f"of {among}, none has a ratio"
+    return f"in {among} {right} took {' to '.join(texts)} times as long as {left}"
 
 
 def operation_name(row: Verdict) -> str:
@@ -99,19 +103,16 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
     if untested := [row for row in rows if row.outcome == "untested"]:
         counts.append(f"{len(untested)} not tested")
     decision = Decision.of_several((row.decision for row in rows), "unknown")
-    if len(untested) == len(rows):
-        counts = [f"{_took(rows, right)}{decision.words('', '', '', 'none is tested')}"]
-    elif not any(row.decision.is_decided for row in rows):
+    if not any(row.decision.is_decided for row in rows):
         counts = ["none is decided", *counts[4:]]
-    parts = [
-        *counts,
-        *(
-            f"{name} has more slow calls in {count}"
-            for name, side in ((left, "left"), (right, "right"))
-            if (count := sum(row.slow_calls == side for row in rows))
-        ),
+    slow = [
+        f"{name} has more slow calls in {count}"
+        for name, side in ((left, "left"), (right, "right"))
+        if (count := sum(row.slow_calls == side for row in rows))
     ]
-    return f"of {counted(len(rows), 'row')}, {', '.join(parts)}; {scope}"
+    if len(untested) == len(rows):
+        return "; ".join([_took(rows, left, right), decision.words("", "", "", "not tested"), *slow, scope])
+    return f"of {counted(len(rows), 'row')}, {', '.join([*counts, *slow])}; {scope}"
 
 
 def order_sentence(what: str, groups: Iterable[tuple[str, Sequence[Verdict]]], first: str, second: str) -> str:

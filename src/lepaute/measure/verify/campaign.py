@@ -51,6 +51,11 @@ class Case:
         return self.application
 
     @property
+    def full_label(self) -> str:
+        """With what tells it from others of its N and grid: N = 2000, NB = 128, WR12R2C4, 2 x 1."""
+        return self.application.label.replace("  ", ", ")
+
+    @property
     def label(self) -> str:
         return naming.label_of(self.application)
 

@@ -7,7 +7,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.text import counted, significant
-from lepaute.measure.verify.comparison import decision_of
+from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, decision_of
 from lepaute.measure.verify.report import predicted_and_measured
 from lepaute.simulate.prediction.trust import weaknesses_of
 from lepaute.stats.decision import Decision, Weakness
@@ -43,8 +43,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """decision: that all is as predicted;  text: the answer;  lines: of the case in the middle of those that are off,
-    `case`;  causes: the likeliest first
+    """decision: that all is as predicted;  text: the answer;  lines: what each is and its text, of the case in the
+    middle of those that are off, `case`;  causes: the likeliest first
 
     error_percent: of that case, as of comparison.compare; None if none is off
     """
@@ -55,7 +55,7 @@ class Verdict:
     error_percent: float | None = None
     causes: tuple[Cause, ...] = ()
     case: "Case | None" = None
-    lines: tuple[str, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -111,29 +111,34 @@ def verdict(
             "to show it",
         )
         return Verdict(decision, decision.pick(AS_EXPECTED, "", UNDECIDED, ""), f"Your {source} {text}")
-    slower, faster = ([one for one in off if (one[0] > 1.0) is way] for way in (True, False))
+    slower, faster = ([one for one in off if (one[0] > 1.0) is more] for more in (True, False))
     same = sorted(slower if len(slower) >= len(faster) else faster, key=lambda one: abs(math.log(one[0])))
     ratio, case, row = same[len(same) // 2]
     assumed = any(result.assumed for result in results)
-    causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed))
-    among = f" in {len(same)} of {counted(len(decided), 'case')}, as {case.label}" if len(decided) > 1 else ""
-    size = f"is {'slow' if ratio > 1.0 else 'fast'}{among}: {_times(row)} (error {_error(row['error_percent'])})"
+    to_side = sum(abs(times - 1.0) >= MIN_TOLD and (times > 1.0) is (ratio > 1.0) for times, *_ in decided)
+    common = len(decided) >= MIN_OF_ONE_SIGN and to_side > len(decided) / 2
+    causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, common=common))
+    count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
+    among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
+    size = f"is {way}{among}: {_times(row)} (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
-    gap = [f"{case.label}: {_times(row)}; {rates}"]
+    gap = [("rate", f"{rates}, of {case.full_label}")]
+    if (outside := sum(decision_of(row).answer == "against" for *_, row in decided)) > len(same):
+        single = f"{outside} of {count} by their 95 % intervals"
+        gap.append(("outside", f"{single}; {len(same)} {way} by the limit for {count} together"))
     if causes[1:]:
-        gap.append(f"  look at, in this order: {'; '.join(cause.text for cause in causes)}")
+        gap.append(("causes", f"{'; '.join(cause.text for cause in causes)} (likeliest first)"))
     value, decision = SLOWER if ratio > 1.0 else FASTER, Decision.of(False, True, beside)
     text = f"Your {source} {size}; {likely}"
     return Verdict(decision, value, text, row["error_percent"], causes, case, tuple(gap))
 
 
-def causes_of(
-    case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None, assumed: bool = False
-) -> list[Cause]:
-    """Causes that fit a run `ratio` times as long as predicted; what is seen first, then what touches most of the time.
+def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None,
+              assumed: bool = False, common: bool = False) -> list[Cause]:  # fmt: skip
+    """Causes that fit a run `ratio` times as long as predicted: what is seen first, then what touches most time.
 
-    assumed: the file does not say all parameters
+    assumed: the file does not say all parameters;  common: most cases are off to this side, which is no chance
     """
     hpl, nodes, prediction = case.hpl, platform.nodes, case.prediction
     threads, cores, predicted_s = hpl.threads_per_rank, nodes.cores, prediction.time_s.mean
@@ -152,9 +157,9 @@ def causes_of(
             0.0 if too_much else 0.8 / spare, 0.7, too_much or several)),
         (filled > FILLED, Cause(
             "memory", f"swapping: the matrix fills {100.0 * filled:.0f} % of a node's memory", 1.0, 1e5, seen=True)),
-        (min(ratio, 1.0) * predicted_s < SHORT_S, Cause(
+        (min(ratio, 1.0) * predicted_s < SHORT_S and not common, Cause(
             "small", f"chance: N = {hpl.n} is {significant(predicted_s, 2)} s of work, so that what else runs counts",
-            0.3, 30.0, seen=True)),
+            0.3, 10.0, seen=True)),
         (outside >= 0.2, Cause(
             "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
             0.4, 2.5, seen=True)),

@@ -40,13 +40,15 @@ def page(
     further: Sequence[str] = (),
     *,
     answer: str = "",
+    where: Sequence[str] = (),
     drift: "MachineDrift | None" = None,
     seal: "Seal | None" = None,
 ) -> str:
     """The page.
 
     title  : of what is verified; causes: as of comparison.sentence; further: sentences that follow those of the table
-    answer : what comes first, by default the first sentence of the table
+    answer : what comes first, by default the first sentence of the table;  where: the time of its case goes, a line
+        "communication 8.5 % (transfers 1.0 %)" each
     drift  : of the machine since its calibration; seal: of predictions that were made before the runs
     """
     if not results.cases:
@@ -77,7 +79,7 @@ def page(
         facts=made if seal is None else f"{made}; predictions written at {seal.created}, before the first real run",
         answer=answer,
         state=results.decision.state("for"),
-        figures=_figures(table.to_dict("records")),
+        figures=_figures(results),
         further=[line for line in (*others, slow_state_line(results.cases), *further) if line],
         beware=[
             line.removeprefix("warning (").replace("): ", ": ", 1)
@@ -95,7 +97,10 @@ def page(
                 else _SCATTERED,
             }
         ],
-        shown=[records_table("Every case", [dict(zip(_heads(head), row, strict=True)) for row in rows])],
+        shown=[
+            records_table("Every case", [dict(zip(_heads(head), row, strict=True)) for row in rows]),
+            records_table("Where the predicted time goes", list(map(_part, where))),
+        ],
         tables=[records_table("Every run", _runs(results))],
         made_of=made_of,
     )
@@ -108,13 +113,21 @@ def _heads(head: Sequence[str]) -> list[str]:
     return [*plain, *(f"{_HEADS.get(name, name)}, without drift" for name in head[drift_at + 1 :])]
 
 
-def _figures(rows: Sequence[dict[Any, Any]]) -> list[tuple[str, str]]:
-    """Figures of the case that took longest."""
-    row = max(rows, key=lambda one: one["measured_time_s"])
+def _part(line: str) -> dict[str, str]:
+    """Of the line `computing 91.5 % (dgemm 90.2 %)`."""
+    whole, _, parts = line.removesuffix(")").partition(" (")
+    name, _, share = whole.partition(" ")
+    return {"part": name, "share": share, "of which": parts}
+
+
+def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
+    """Of the case of the answer, or of the one that took longest."""
+    rows = list(zip(results.cases, results.table.to_dict("records"), strict=True))
+    answered = getattr(getattr(results, "verdict", None), "case", None)
+    case, row = max(rows, key=lambda each: (each[0] is answered, each[1]["measured_time_s"]))
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
-    of = row.get("label") or f"N = {row['n']} on {row['p']}x{row['q']}"
     return [
-        (f"{predicted_s} s", f"predicted for {of}"),
+        (f"{predicted_s} s", f"predicted for {case.full_label}"),
         (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
         (f"{row['error_percent']:+.1f} %", "error of that"),
     ]

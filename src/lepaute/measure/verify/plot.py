@@ -21,7 +21,8 @@ else:
 DISTURBED, WITHOUT_DRIFT = picture.APART, picture.GREEN
 OFFSET = 0.18  # of predictions to the left and runs to the right of their case, in units of the categories
 HALF_WIDTH = 0.13  # of an interval, and of the spread of the runs of a case
-CASE_INCHES = 0.68  # a case needs for its numbers, side by side with others
+#: A case needs for its numbers, side by side with others; for its name, too, where block size or algorithms vary.
+CASE_INCHES, NAMED_INCHES = 0.68, 0.78
 GRID_INCHES = 3.2
 #: A picture wider than this shows predicted against measured instead.
 MAX_INCHES = 24.0
@@ -49,12 +50,11 @@ def plot(
     Intervals are those of the predicted duration, turned into rates, so that a run inside one is inside the other. They
     leave at least half of the height to means and runs: beyond that they are cut, with a triangle at the edge.
     """
-    panels, is_hpl = panels_of(table), "n" in table
+    panels, is_hpl, varied = panels_of(table), "n" in table, varied_columns(table)
     sizes = Counter(panels)
-    widths = [max(GRID_INCHES, CASE_INCHES * size) for size in sizes.values()]
+    widths = [max(GRID_INCHES, (NAMED_INCHES if varied else CASE_INCHES) * size) for size in sizes.values()]
     if sum(widths) > MAX_INCHES:
         return _finished(_scatter(table, path), table, path, title, foot)
-    varied = varied_columns(table)
     figure = picture.new_figure((max(7.0, 2.2 + sum(widths)), 7.6 + 0.2 * len(varied)), for_file=path is not None)
     axes = figure.subplots(
         2, len(sizes), squeeze=False, sharey="row", sharex="col", height_ratios=(1.0, 1.1), width_ratios=widths
@@ -65,7 +65,7 @@ def plot(
         rows = rows.sort_values(["n", "nb", "variant"] if is_hpl else ["case"]).reset_index(drop=True)
         top, bottom = axes[0][column], axes[1][column]
         top.set_title(panel, fontsize=10)
-        bottom.set_xlabel("\n".join(["order of the matrix, N" if is_hpl else "case", *varied.values()]))
+        bottom.set_xlabel(", ".join(["order of the matrix, N" if is_hpl else "case", *varied.values()]))
         bottom.axhline(0, color=picture.SOFT, lw=0.8, zorder=1)
         for position, row in enumerate(rows.to_dict("records")):
             case_runs = runs[runs["case"] == row["case"]]
@@ -77,7 +77,7 @@ def plot(
             else row["varied"].replace(", ", "\n")
             for row in rows.to_dict("records")
         ]
-        bottom.set_xticks(range(len(rows)), labels, fontsize=8 if varied else None)
+        bottom.set_xticks(range(len(rows)), labels, fontsize=9 if varied else None)
         for axis in (top, bottom):
             axis.set_xlim(-0.6, len(rows) - 0.4)
             axis.grid(axis="y", color=picture.RULE, lw=0.8)

@@ -47,7 +47,7 @@ def show(
         sentences += [drift.sentence, *([sentence_without_drift(table)] if show_drift else [])]
     print(*(folded(text, width, 2) for text in sentences), "", sep="\n", file=stream)
     # What a narrow terminal lacks: the intervals, which the verdicts beside them sum up.
-    drop = [header.index(name) for name in ("95 % of means", "95 % of runs")]
+    drop = [header.index(name) for name in ("95 % of means", "95 % of runs") if name in header]
     print(shown_table(header, rows, width, left=(), drop=drop), file=stream)
     if len(runs) > len(table) or table["n_disturbed"].any():
         lines = run_lines(table, runs).split("\n")
@@ -55,13 +55,16 @@ def show(
 
 
 def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The table of cases: its head, and a row a case."""
-    names = names_of_cases(table)
+    """The table of cases: its head, and a row a case; of one run each, which is its mean, nothing twice."""
+    names, single = names_of_cases(table), bool((table["n_counting"] == 1).all())
+    kept = [place for place in range(len(HEADER)) if not single or place not in (2, 4)]
+    head = [HEADER[place] for place in kept]
+    head[-1] = "inside 95 %" if single else head[-1]
     rows = [
-        (*name.values(), *_cells(row), *(_drift_cells(row) if with_drift else ()))
+        (*name.values(), *(_cells(row)[place] for place in kept), *(_drift_cells(row) if with_drift else ()))
         for name, row in zip(names, table.to_dict("records"), strict=True)
     ]
-    return (*names[0], *HEADER, *(DRIFT_HEADER if with_drift else ())), rows
+    return (*names[0], *head, *(DRIFT_HEADER if with_drift else ())), rows
 
 
 def slow_state_line(cases: "list[Case]") -> str:
