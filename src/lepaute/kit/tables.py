@@ -46,7 +46,8 @@ def shown_table(
             break
         shown.remove(column)
         dropped.append(titles[column])
-    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left)]
+    least = [min(MIN_FOLDED, max(map(len, (*title.split(), *cells)))) for title, *cells in zip(*lines, strict=True)]
+    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, least, shown, width, left)]
     if dropped:
         texts.append(folded(f"(without {', '.join(dropped)}: a wider terminal or a file has all columns)", width))
     return "\n".join(texts)
@@ -56,13 +57,16 @@ def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
     return sum(widths[column] + 2 for column in columns) - 2
 
 
-def _blocks(widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int]) -> list[list[int]]:
-    """Columns of each table, in each the first one and as many as fit beside it; a last one of text may be folded."""
+def _blocks(
+    widths: Sequence[int], least: Sequence[int], columns: Sequence[int], width: int, left: Collection[int]
+) -> list[list[int]]:
+    """Columns of each table, in each the first one and as many as fit beside it; a last one of text may be folded, to
+    the width of `least`."""
     first, *rest = columns
     blocks = [[first]]
     for column in rest:
         is_text = column == rest[-1] and column in left
-        needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], MIN_FOLDED) if is_text else widths[column])
+        needed = _taken(widths, blocks[-1]) + 2 + (least[column] if is_text else widths[column])
         if len(blocks[-1]) > 1 and needed > width:
             blocks.append([first])
         blocks[-1].append(column)

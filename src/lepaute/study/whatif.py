@@ -223,10 +223,11 @@ class WhatIfAnswer:
             )
         if count == 1:
             return f"{name} matters{' little' if is_little else ''}: {told}"
-        others = f"; {len(shown)} of {count} can be told from {self.base_name}{others}"
         if is_little:
-            return f"None of {count} changes matters much: with {name}, the largest, {told}{others}"
-        return f"{name} matters most: {told}{others}"
+            return f"None of {count} changes matters much: with {name}, the largest shown, {told}"
+        if len(shown) == 1:
+            return f"Only {name} can be told from {self.base_name}: {told}{others}"
+        return f"{len(shown)} of {count} can be told from {self.base_name}, {name} by most: {told}{others}"
 
     @property
     def further(self) -> Further | None:
