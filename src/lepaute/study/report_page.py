@@ -256,7 +256,6 @@ def _sobol(found: SobolIndices) -> _Content:
 def _front(found: Front) -> _Content:
     sure = [
         *(f"{name}: {text}" for name, text in found.facts),
-        f"{len(found.likely)} of {len(found.members)} are on the front with a probability of 50 % or more, "
         f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may or may not be (5 to 95 %)",
     ]
     rows = [
