@@ -215,8 +215,8 @@ class WhatIfAnswer:
             return f"{none}: {response} differs by {most} % at most (95 %)"
         if not shown:
             seems = f"{response} {change.bounds()}, 95 %"
-            if count == 1:
-                return f"{name} cannot be told from {self.base_name}: {seems}{self._undecided}"
+            if len(comparable) == 1:
+                return f"{name} cannot be told from {self.base_name}: {seems}{self._undecided}{others}"
             return (
                 f"None of {len(comparable)} changes can be told from {self.base_name}: the largest seems to be {name} "
                 f"({seems}){self._undecided}{others}"
