@@ -167,8 +167,7 @@ class Front:
         for words, names, best, doubt in self._bests():
             figures = ", ".join(amount_of(name, best.spreads[name]) for name in self.responses)
             least = f", the least {' × '.join(map(_subject, names))}" if len(names) > 1 else ""
-            apart = "" if self.comparable(best) else "; not comparable"
-            found.append((words, f"{called(best.point)} ({figures}){least}{doubt and f', {doubt}'}{apart}"))
+            found.append((words, f"{called(best.point)} ({figures}){least}{doubt and f', {doubt}'}"))
         return [*found, ("front", self._count)]
 
     @property
@@ -186,7 +185,9 @@ class Front:
         for place, (words, names) in enumerate(_superlatives(self.responses).items()):
             best = self._best(names)
             chance = best.first[place] if best.first else 1.0
-            found.append((words, names, best, f"with a probability of {100.0 * chance:.0f} %" if chance < SURE else ""))
+            doubts = [f"with a probability of {100.0 * chance:.0f} %"] if chance < SURE else []
+            doubts += [] if self.comparable(best) else ["not comparable"]
+            found.append((words, names, best, ", ".join(doubts)))
         return found
 
     @property
