@@ -241,6 +241,19 @@ def outcomes(points: Sequence[Point] = POINTS, runs: int = 4) -> list[Outcome]:
     return found
 
 
+def test_of_an_interaction_that_explains_much_the_best_combination_is_named() -> None:
+    better = {(4, 1), (1, 0), (2, 0)}
+    changed = [
+        replace(each, responses={"time_s": each["time_s"] / (3.0 if (at["a"], at["b"]) in better else 1.0)})
+        for each in outcomes()
+        for at in [each.trial.point]
+    ]
+    found = effects(changed)
+    (term,) = (term for term in found.told_terms if len(term.factors) == 2)
+    assert found.direction_of(term).startswith("a=1, b=0 is the best combination (")
+    assert "  a × b: a=1, b=0 is the best combination (" in found.text
+
+
 def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     found = effects(outcomes())
     assert [term.name for term in found.terms] == ["a", "b", "a × b"]
@@ -253,6 +266,7 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     assert re.match(
         r"a matters most: time 30\d\.\d % more \(95 %: .* more\) at 4 than at 1; of the variance .*: a 9", found.text
     )
+    assert found.told_terms == found.single_terms, "the interaction explains next to nothing"
     chance = replace(found, terms=(replace(found.terms[0], p_value=0.5), *found.terms[1:]))
     assert chance.terms[1].is_significant
     assert chance.sentence.startswith("a explains the most, 9")

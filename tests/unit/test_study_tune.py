@@ -85,7 +85,7 @@ def doubtful(extrapolated: tuple[int, ...], effect: float = 1.2, asked: list[Tri
     return evaluate  # type: ignore[return-value]
 
 
-def test_what_is_not_comparable_comes_first_where_it_is_certainly_better_and_is_never_the_best() -> None:
+def test_what_is_not_comparable_is_named_where_it_is_certainly_better_and_is_never_the_best() -> None:
     found = halve(POINTS, doubtful((192,)), 60)
     assert found.best["nb"] in (128, 256)
     assert not found.ranking.best.flagged
@@ -97,6 +97,9 @@ def test_what_is_not_comparable_comes_first_where_it_is_certainly_better_and_is_
         "is certainly better, by how much is not known: extrapolation alone makes its time uncertain by ± 35.7 %"
         in found.sentence
     )
+    last = found.table()[1][-1]
+    assert "192" in last
+    assert last[-1] == "certainly better, but not comparable: ± 35.7 % by extrapolation"
     assert found.candidates()[1] == found.ranking.ahead[0].point
     assert "neither it nor any other is comparable" in halve(POINTS, doubtful((64, 128, 192, 256)), 60).sentence
     assert "comparable" not in halve(POINTS, doubtful((64,)), 60).sentence

@@ -205,6 +205,18 @@ def test_the_runs_that_would_tell_a_change_are_those_that_tell_it() -> None:
     assert more.further is None
 
 
+def test_only_what_can_be_told_from_the_base_is_said_to_change_the_response() -> None:
+    asked = study(scenarios={"base": {}, "half": {"scale.bandwidth": 0.5}, "third": {"scale.bandwidth": 0.3}})
+
+    def varies(trial: Trial, third: float) -> float:
+        """Half differs alike on all machines; a third does or does not, by the machine."""
+        return {"base": 1.0, "half": 1.1, "third": third + 0.3 * (trial.seed % 2)}[str(trial.point["scenario"])]
+
+    one, both = (answer_of(asked, partial(varies, third=third)) for third in (0.95, 3.0))
+    assert one.sentence == "Only half can be told from base: time 10 % more in all runs"
+    assert both.sentence.startswith("2 of 2 can be told from base, third by most: time 2")
+
+
 def test_small_changes_are_called_little_whether_they_are_shown_or_not() -> None:
     shown = answer_of(study(), lambda trial: 1.02 if trial.point["scenario"] == "half" else 1.0)
     assert shown.sentence == "half matters little: time 2.0 % more in all runs"

@@ -20,6 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from lepaute.cli import SHOW_WAYS, WAYS
 from lepaute.cli.examples import EXAMPLES
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.text import unbroken
 
 _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 #: Of a value that Typer has to convert.
@@ -168,6 +169,15 @@ class _Help:
         if option is not None and not isinstance(option, Option):
             self._help_option = option = _adopted(option)
         return option
+
+    def get_help(self: Any, ctx: Any) -> str:
+        """As Typer's, with no line that ends within a quantity."""
+        formatter = ctx.make_formatter()
+        write_text, write_dl = formatter.write_text, formatter.write_dl
+        formatter.write_text = lambda text: write_text(unbroken(text))
+        formatter.write_dl = lambda rows: write_dl([(name, unbroken(text)) for name, text in rows])
+        self.format_help(ctx, formatter)
+        return str(formatter.getvalue()).rstrip("\n").replace("\u00a0", " ")
 
     def get_short_help_str(self: Any, _limit: int = 0) -> str:
         """The first sentence, whole."""

@@ -48,11 +48,10 @@ def _told(run: "StudyRun", width: int, *, details: bool) -> tuple[str, list[tupl
         table = shown_table(titles, ranked, width, left=(len(titles) - 1,))
         return run.first_line, facts, f"{table}\nand {more} more" if more > 0 else table
     if isinstance(found, Effects):
-        return run.first_line, [(term.name, found.direction_of(term)) for term in found.single_terms], ""
+        return run.first_line, [(term.name, found.direction_of(term)) for term in found.told_terms], ""
     if isinstance(found, Front):
         titles, rows = found.table()
-        noted = {len(titles) - 1} if any(";" in row[-1] for row in rows) else set()
-        return run.first_line, [("front", found.count)], shown_table(titles, rows, width, left={0, *noted})
+        return run.first_line, found.facts, shown_table(titles, rows, width, left=(0, len(titles) - 1))
     return run.first_line, [], ""
 
 

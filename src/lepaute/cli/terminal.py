@@ -24,6 +24,8 @@ _COLOURS: Mapping[Meaning, str] = {"good": "1;32", "doubtful": "1;33", "bad": "1
 BAR_AFTER_S = 2.0
 #: Into a file a line on what is done is written as often.
 LINE_EVERY_S = 60.0
+#: Letters of the name of a fact; a longer one stands out of the column.
+MAX_NAME = 18
 #: Of the work, and seconds: with less behind nothing is said of the time that is left.
 MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
 
@@ -82,7 +84,9 @@ def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence
     facts: what each is, in one word, and its text;  caveats: whole sentences, of which the beginnings are shown
     width: of the terminal; elsewhere no line is folded
     """
-    lines = [folded(answer, width, 2), *(folded(f"  {name:<7} {text}", width, 10) for name, text in facts)]
+    known = list(facts)
+    room = max([7, *(len(name) + 1 for name, _ in known if 7 < len(name) <= MAX_NAME)])
+    lines = [folded(answer, width, 2), *(folded(f"  {name:<{room}} {text}", width, room + 3) for name, text in known)]
     return "\n".join([*lines, *([caveat_line(caveats, width)] if caveats else [])])
 
 

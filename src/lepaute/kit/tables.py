@@ -40,7 +40,9 @@ def shown_table(
             break
         shown.remove(column)
         dropped.append(lines[0][column])
-    texts = [_folded_table(lines, widths, block, width, left) for block in _blocks(widths, shown, width, left, keys)]
+    least = [min(MIN_FOLDED, max(map(len, (*title.split(), *cells)))) for title, *cells in zip(*lines, strict=True)]
+    blocks = _blocks(widths, least, shown, width, left, keys)
+    texts = [_folded_table(lines, widths, block, width, left) for block in blocks]
     if dropped:
         left_out = f"without {', '.join(dropped)}: a wider terminal or a file has all columns"
         texts.append(folded(f"({note or left_out})", width))
@@ -52,14 +54,15 @@ def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
 
 
 def _blocks(
-    widths: Sequence[int], columns: Sequence[int], width: int, left: Collection[int], keys: int
+    widths: Sequence[int], least: Sequence[int], columns: Sequence[int], width: int, left: Collection[int], keys: int
 ) -> list[list[int]]:
-    """Columns of each table, in each the keys and as many as fit beside them; a last one of text may be folded."""
+    """Columns of each table, in each the keys and as many as fit beside them; a last one of text may be folded, to the
+    width of `least`."""
     first, rest = list(columns[:keys]), columns[keys:]
     blocks = [[*first]]
     for column in rest:
         is_text = column == rest[-1] and column in left
-        needed = _taken(widths, blocks[-1]) + 2 + (min(widths[column], MIN_FOLDED) if is_text else widths[column])
+        needed = _taken(widths, blocks[-1]) + 2 + (least[column] if is_text else widths[column])
         if len(blocks[-1]) > keys and needed > width:
             blocks.append([*first])
         blocks[-1].append(column)

@@ -11,8 +11,11 @@ _SCALED = frozenset({"W", "J", "cells/s"})
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 _LEVEL = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*(?:([kKmMgGtT])(i?))?[bB]?\s*")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: A blank between a number and its unit, at which no line is broken.
-_OF_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))")
+#: A blank at which no line is broken: between a number and its unit, after a sign, and in N = 2000 or p = 0.03.
+_UNBROKEN = re.compile(
+    r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))"
+    r"|(?<=[±×]) (?=[0-9])|(?<=\b\w) (?=[=<] [0-9])|(?<=\b\w [=<]) (?=[0-9])"
+)
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 #: A number that is no part of a name, an option or a setting; a remark with one; sizes that a call had.
 _FIGURE = re.compile(r"(?<![\w.=-])[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?(?![\w-])")
@@ -235,13 +238,13 @@ def p_text(value: float) -> str:
 
 
 def with_nonbreaking_units(text: str) -> str:
-    """The text, in which no line is broken between a number and its unit."""
-    return _OF_UNIT.sub("\u00a0", text)
+    """The text, in which no line is broken within a quantity: 15.7 s, ± 16.5 %, N = 2000."""
+    return _UNBROKEN.sub("\u00a0", text)
 
 
 def folded(text: str, width: int, indent: int = 0) -> str:
-    """The text in lines of `width` columns, broken at blanks alone and never between a number and its unit; all lines
-    but the first are indented."""
+    """The text in lines of `width` columns, broken at blanks alone and never within a quantity; all lines but the first
+    are indented."""
     if len(text) <= width:
         return text
     text = with_nonbreaking_units(text)

@@ -139,8 +139,12 @@ class Front:
     @property
     def likely(self) -> tuple[Member, ...]:
         """On the front with a probability of a half or more, in the order of the first response."""
-        found = [member for member in self.members if member.probability >= 0.5]
-        return tuple(sorted(found, key=lambda one: one.spreads[self.responses[0]].mean))
+        return tuple(member for member in self.by_first if member.probability >= 0.5)
+
+    @property
+    def by_first(self) -> list[Member]:
+        """All, in the order of the first response."""
+        return sorted(self.members, key=lambda one: one.spreads[self.responses[0]].mean)
 
     @property
     def decision(self) -> Decision:
@@ -153,26 +157,38 @@ class Front:
 
     @property
     def text(self) -> str:
-        """The first line, and how many are worth considering."""
-        return f"{answered(self)}; {self.count}"
+        """The sentence, and a line for each thing that one is best in."""
+        return "\n".join([answered(self), *(f"  {name}: {text}" for name, text in self.facts)])
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What is best in what, and how sure that is; how many are worth considering."""
+        found = []
+        for words, names, best, doubt in self._bests():
+            figures = ", ".join(amount_of(name, best.spreads[name]) for name in self.responses)
+            least = f", the least {' × '.join(map(_subject, names))}" if len(names) > 1 else ""
+            found.append((words, f"{called(best.point)} ({figures}){least}{doubt and f', {doubt}'}"))
+        return [*found, ("front", self._count)]
 
     @property
     def sentence(self) -> str:
-        """What is best in what, in one sentence."""
-        words_of: dict[Point, list[str]] = {}
-        best = {}
+        """What is best in the first response, and what in the last, or for the money."""
+        all_best = self._bests()
+        of_point: dict[Point, list[str]] = {}
+        for words, _, best, doubt in (all_best[0], all_best[-1]):
+            of_point.setdefault(best.point, []).append(f"{words}{doubt and f' ({doubt})'}")
+        return begun("; ".join(f"{listed(words)}: {called(point)}" for point, words in of_point.items()))
+
+    def _bests(self) -> list[tuple[str, tuple[str, ...], Member, str]]:
+        """What the best is called, in which responses, which it is, and how likely that is where it is not sure."""
+        found = []
         for place, (words, names) in enumerate(_superlatives(self.responses).items()):
-            found = self._best(names)
-            best[found.point] = found
-            chance = found.first[place] if found.first else 1.0
-            doubt = f" (with a probability of {100.0 * chance:.0f} %)" if chance < SURE else ""
-            words_of.setdefault(found.point, []).append(f"{words}{doubt}")
-        parts = []
-        for point, all_words in words_of.items():
-            figures = ", ".join(amount_of(name, best[point].spreads[name]) for name in self.responses)
-            doubt = "" if self.comparable(best[point]) else "; not comparable"
-            parts.append(f"{listed(all_words)}: {called(point)} ({figures}{doubt})")
-        return begun("; ".join(parts))
+            best = self._best(names)
+            chance = best.first[place] if best.first else 1.0
+            doubts = [f"with a probability of {100.0 * chance:.0f} %"] if chance < SURE else []
+            doubts += [] if self.comparable(best) else ["not comparable"]
+            found.append((words, names, best, ", ".join(doubts)))
+        return found
 
     @property
     def further(self) -> None:
@@ -189,7 +205,7 @@ class Front:
         )
 
     @property
-    def count(self) -> str:
+    def _count(self) -> str:
         """How many are likely on the front, and what that means."""
         verb, those = ("is", "it") if len(self.likely) == 1 else ("are", "them")
         nouns = listed(list(map(_subject, self.responses)))
@@ -199,7 +215,7 @@ class Front:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
-        titles = ("configuration", *map(label, self.responses), "on the front")
+        titles = ("configuration", *map(label, self.responses), "probability of being on the front")
         rows = [
             (
                 called(one.point),

@@ -309,9 +309,9 @@ def amount_between(response: str, values: Spread) -> str:
 
 
 def amount_of(response: str, values: Spread) -> str:
-    """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, 166,400."""
+    """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, cost 166,400."""
     unit, factor = scaled_unit(RESPONSES.get(response, ("", ""))[1], values.mean)
-    return f"{values.figure(factor)} {unit}".rstrip()
+    return f"{values.figure(factor)} {unit}" if unit else f"{label(response)} {values.figure(factor)}"
 
 
 def called(point: Point) -> str:

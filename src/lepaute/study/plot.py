@@ -1,7 +1,7 @@
 """Pictures of answers, SVG inside a page: changes, ranking, tuning, tornado, shares of variance, heat map, front."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, isnan, log2
+from math import isnan, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,18 +129,18 @@ def changes(answer: WhatIfAnswer, response: str) -> Picture | None:
     return _picture(
         figure,
         f"the change of {noun(response)} in {len(rows)} comparisons, with intervals",
-        f"Change of {noun(response)} against the base, {answer.base_name}; lines: 95 % intervals of one further pair "
-        "of runs on one machine and day. Bold: told apart from it.",
+        f"Against the base, {answer.base_name}; lines: 95 % intervals of one further pair of runs on one machine and "
+        "day. Bold: told apart from it.",
     )
 
 
 @rc_context(_STYLE)
 def ranking(found: Ranking) -> Picture:
     """A row for each of the best points: how much worse than the best, with its interval."""
-    rows = found.standings[:MAX_ROWS]
-    near = [row.near for row in rows]
+    rows = [one for one, _ in found.rows[:MAX_ROWS]]
+    near = [row in found.near for row in rows]
     names = [f"{row.point}{' *' if row.flagged else ''}" for row in rows]
-    figure, axes = _rows(names, near, [_probability(row.probability) for row in rows])
+    figure, axes = _rows(names, near, [row.chance for row in rows])
     ends = [1.0, *(value for row in rows for value in (row.ratio, row.low, row.high) if value is not None)]
     # An interval from two or three runs can be so wide that nothing else is seen: the axis ends at twice the worst.
     worst = max(row.ratio for row in rows)
@@ -170,17 +170,19 @@ def tuning(found: Tuned) -> Picture | None:
     columns = sorted({one.runs for one in standings})
     figure, axes = _figure(300.0 + FOOT)
     worst = max(one.ratio for one in standings)
+    lines, named = list[tuple[float, float, float]](), list[tuple[str, tuple[float, float]]]()
     for place, runs in enumerate(columns):
         alike = sorted((one for one in standings if one.runs == runs), key=lambda one: one.ratio)
         for number_, one in enumerate(alike):
             x = place + 0.7 * ((number_ + 0.5) / len(alike) - 0.5)
-            colour = DEEP if id(one) in near else PALE
+            colour = DEEP if id(one) in near else SOFT if one.flagged else PALE
             if one.low is not None and one.high is not None:
                 axes.vlines(x, one.low, one.high, color=colour, lw=1.6 if id(one) in near else 1.0)
-            shape = {"marker": "*", "ms": 13} if one is best else {"marker": "o"}
-            axes.plot(x, one.ratio, ls="", color=colour, mfc=PANEL if one.flagged else colour, **shape)
+            shape = {"marker": "*", "ms": 13} if one is best else {"marker": "o", "ms": 7 if one.flagged else 5}
+            axes.plot(x, one.ratio, ls="", color=colour, mfc=PANEL if one.flagged else colour, mew=1.4, **shape)
+            lines.append((x, one.low or one.ratio, one.high or one.ratio))
             if one is best or (id(one) in near and len(near) <= MAX_NAMES):
-                axes.annotate(called(one.point), (x, one.ratio), (7, 5), textcoords="offset points", color=SOFT)
+                named.append((called(one.point), (x, one.ratio)))
     axes.axhline(1.0, **_ZERO)
     if worst > LARGE_RATIO:
         axes.set_yscale("log", base=2)
@@ -192,14 +194,19 @@ def tuning(found: Tuned) -> Picture | None:
     axes.set_ylabel("worse than the best (%)")
     axes.set_xlabel("simulated runs of a point, before it was dropped or the study ended")
     axes.grid(axis="y")
+    figure.draw_without_rendering()
+    taken = [_box(axes, (x, low), (x, high)) for x, low, high in lines]
+    for name, point in named:
+        text = axes.annotate(name, point, (0, 0), textcoords="offset points", color=SOFT)
+        taken.append(_beside(text, taken))
     unseen = found.points - len(standings) - len(found.ranking.refused)
     rest = f"; {counted(unseen, 'more point')} never simulated" if unseen > 0 else ""
     return _picture(
         figure,
         f"{len(standings)} points by their numbers of runs, and how much worse than the best each is",
         f"Tried: {len(standings)} points with {found.simulations} simulations{rest}. Full colour: what remains, the "
-        f"best (star) and {len(near) - 1} that cannot be told from it. Pale: told apart. Hollow: not comparable, since "
-        "too much depends on what is outside the fitted ranges. Lines: 95 % intervals for one further machine and day.",
+        f"best (star) and {len(near) - 1} that cannot be told from it. Pale: told apart. Hollow, grey: not comparable, "
+        "too much being outside the fitted ranges. Lines: 95 % intervals for one further machine and day.",
     )
 
 
@@ -225,7 +232,7 @@ def tornado(found: Effects) -> Picture | None:
     return _picture(
         figure,
         f"effects of {len(terms)} factors on {found.response}, the largest on top",
-        f"The effect of the levels of each factor on {noun(found.response)}, against the mean of all points; thin: the "
+        f"Of the levels of each factor on {noun(found.response)}, against the mean of all points; thin: the "
         "95 % interval of the mean over machines. Factors in bold stand out from what machines differ by.",
     )
 
@@ -241,15 +248,12 @@ def shares(found: Effects | SobolIndices) -> Picture:
         indices.append(("machine and day", found.machine))
         bars = [(name, index.value, index.low, index.high, index.low > 0.0) for name, index in indices]
         bars.append(("a run's own noise", found.noise, None, None, False))
-        caption = f"Share of the variance of {noun(found.response)}: Sobol indices with 95 % bootstrap intervals."
+        caption = "Sobol indices with 95 % bootstrap intervals."
     else:
         bars = [(term.name, term.share, None, None, term.is_significant) for term in found.terms]
         if found.unexplained > 5e-4:
             bars.append(("interactions of three and more", found.unexplained, None, None, False))
-        caption = (
-            f"Share of the variance of {noun(found.response)} between the points. Bold: p < 0.05 against what machines "
-            "differ by in it."
-        )
+        caption = "Between the points. Bold: p < 0.05 against what machines differ by in it."
     right = [f"{100.0 * max(value, 0.0):.1f} %" for _, value, *_ in bars]
     figure, axes = _rows([name for name, *_ in bars], [strong for *_, strong in bars], right)
     for y, (_, value, low, high, strong) in enumerate(bars):
@@ -316,9 +320,9 @@ def pareto(found: Front) -> Picture:
     taken = []
     for one in found.likely:
         x, y = one.spreads[x_name], one.spreads[y_name]
-        taken.append(axes.transData.transform_bbox(Bbox([[x.low, y.mean], [x.high, y.mean]])).padded(1.0))
+        taken += [_box(axes, (x.low, y.mean), (x.high, y.mean)), _box(axes, (x.mean, y.low), (x.mean, y.high))]
     for one in found.likely:
-        sure = "" if one.probability >= 0.95 else f" ({_probability(one.probability)})"
+        sure = "" if one.probability >= 0.95 else f" ({100.0 * one.probability:.0f} %)"
         name = f"{called(one.point) if len(found.likely) <= MAX_NAMES else ''}{sure}".strip()
         place = one.spreads[x_name].mean, one.spreads[y_name].mean
         taken.append(_beside(axes.annotate(name, place, (0, 0), textcoords="offset points", color=SOFT), taken))
@@ -329,6 +333,11 @@ def pareto(found: Front) -> Picture:
         "probability of a half or more, which is written where it is below 95 %; with a thin line: of 5 % or more. "
         "Lines are 95 % intervals.",
     )
+
+
+def _box(axes: Axes, low: tuple[float, float], high: tuple[float, float]) -> Bbox:
+    """The place of a line of the axes."""
+    return axes.transData.transform_bbox(Bbox([low, high])).padded(1.0)
 
 
 def _beside(text: Annotation, taken: Sequence[Bbox]) -> Bbox:
@@ -363,9 +372,3 @@ def _in_order(levels: set[Value]) -> list[Value]:
         return (1, float(words[0]), "") if all(word.isdigit() for word in words) else (2, 0.0, str(level))
 
     return sorted(levels, key=key)
-
-
-def _probability(value: float) -> str:
-    if not isfinite(value):
-        return "–"
-    return f"{100.0 * value:.0f} %" if value >= 0.005 or value == 0.0 else "< 1 %"

@@ -8,7 +8,7 @@ machines and days that the layers allow, which no number of simulations narrows)
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, fsum, hypot, inf, nan, sqrt
+from math import exp, fsum, hypot, inf, isfinite, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,13 @@ class Standing:
         return self.flagged and self.high is not None and self.high < 1.0
 
     @property
+    def chance(self) -> str:
+        """The probability that it is the best, in whole per cents."""
+        if not isfinite(self.probability):
+            return "–"
+        return f"{100.0 * self.probability:.0f} %" if self.probability >= 0.005 or self.flagged else "< 1 %"
+
+    @property
     def in_words(self) -> str:
         """Against the best: 1.5 % worse (95 %: 0.7 to 2.4 % worse)."""
         low, high = (nan if end is None else end for end in (self.low, self.high))
@@ -120,6 +127,20 @@ class Ranking:
     def rivals(self) -> tuple[Standing, ...]:
         """Those that are not comparable and cannot be told from the best, which is."""
         return tuple(one for one in self.standings if one.near and one.flagged and not self.best.flagged)
+
+    @property
+    def rows(self) -> list[tuple[Standing, str]]:
+        """As tables have them, each with what is said of it: what is not comparable last, with the reason alone."""
+        return [
+            *((one, "the best" if one is self.best else one.in_words) for one in self.standings if not one.flagged),
+            *((one, self._apart(one)) for one in self.standings if one.flagged),
+        ]
+
+    def _apart(self, one: Standing) -> str:
+        words = f"not comparable: {one.trust.shortly}"
+        if self.best.flagged:
+            return f"{'the best' if one is self.best else one.in_words}; {words}"
+        return f"certainly better, but {words}" if one.is_ahead else words
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON."""

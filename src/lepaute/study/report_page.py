@@ -218,7 +218,7 @@ def _effects(found: Effects) -> _Content:
         )
     if found.left_out:
         sure.append(f"left out, since refused: {counted(len(found.left_out), 'point')}")
-    levels = [{"factor": term.name, "levels": found.direction_of(term)} for term in found.single_terms]
+    levels = [{"factor": term.name, "levels": found.direction_of(term)} for term in found.told_terms]
     rows = [
         {
             "term": term.name,
@@ -231,7 +231,7 @@ def _effects(found: Effects) -> _Content:
     ]
     return _Content(
         sure,
-        [("Effects", plot.tornado(found)), ("Shares of the variance", plot.shares(found))],
+        [("Effects", plot.tornado(found)), (f"Shares of the variance of {noun(found.response)}", plot.shares(found))],
         [records_table("Levels", levels), records_table("Analysis of variance", rows)],
     )
 
@@ -249,22 +249,22 @@ def _sobol(found: SobolIndices) -> _Content:
         {"factor": name, "by itself": found.first[name].text, "with interactions": found.total[name].text}
         for name in found.total
     ]
-    pictures = [("Shares of the variance", plot.shares(found))]
+    pictures = [(f"Shares of the variance of {noun(found.response)}", plot.shares(found))]
     return _Content(sure, pictures, [records_table("Sobol indices", rows)])
 
 
 def _front(found: Front) -> _Content:
     sure = [
-        f"{len(found.members)} configurations; {len(found.likely)} are on the front with a probability of 50 % or more",
+        *(f"{name}: {text}" for name, text in found.facts),
         f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may or may not be (5 to 95 %)",
     ]
     rows = [
         {
             "configuration": called(member.point),
-            "on the front, %": 100.0 * member.probability,
             **{label(name): spread.text(basis="") for name, spread in member.spreads.items()},
+            "probability of being on the front": f"{100.0 * member.probability:.0f} %",
         }
-        for member in found.members[:MAX_TABLE_ROWS]
+        for member in found.by_first[:MAX_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
     return _Content(sure, [("Pareto front", plot.pareto(found))], tables)
@@ -311,13 +311,13 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
         {
             **one.point,
             "runs": one.runs,
-            "value": significant(one.value, 4) if one.spread is None else one.spread.figure(),
-            "against the best": "the best" if one is ranking.best else one.in_words,
-            "best, %": 100.0 * one.probability,
-            "extrapolated, %": 100.0 * one.trust.computing,
+            label(ranking.response): significant(one.value, 4) if one.spread is None else one.spread.figure(),
+            "against the best": words,
+            "probability to be the best": one.chance,
+            "extrapolated": f"{100.0 * one.trust.computing:.0f} %",
             "comparable": one.trust.words,
         }
-        for one in ranking.standings[:MAX_TABLE_ROWS]
+        for one, words in ranking.rows[:MAX_TABLE_ROWS]
     ]
 
 

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
+#: Of the variance: of an interaction that explains as much, the best combination is named.
+MUCH = 0.1
 #: Runs of each configuration that are advised where there is one, and the most that are.
 USUAL_SEEDS, MAX_SEEDS = 5, 100
 #: Trials of all points and seeds that an analysis takes.
@@ -79,7 +81,8 @@ class Term:
     p_value : chance of at least such an F where it has no effect; None for one seed
     enough  : seeds that would show the effect if it is as large as it seems; None if it is no larger than chance has
               it, or MAX_SEEDS would not do
-    levels  : of a factor alone;  widest : the level of the largest response, against that of the smallest
+    levels  : of a factor, or combinations of those of two;  widest : the level of the largest response, against that of
+              the smallest, of a factor alone
     """
 
     factors: tuple[str, ...]
@@ -139,7 +142,16 @@ class Effects:
     @property
     def text(self) -> str:
         """The sentence, and a line for each factor: its best and its worst level, and whether it goes up or down."""
-        return "\n".join([answered(self), *(f"  {term.name}: {self.direction_of(term)}" for term in self.single_terms)])
+        return "\n".join([answered(self), *(f"  {term.name}: {self.direction_of(term)}" for term in self.told_terms)])
+
+    @property
+    def told_terms(self) -> list[Term]:
+        """What has a line of its own: every factor, and interactions that are shown to explain much."""
+        return [
+            term
+            for term in self.terms
+            if term in self.single_terms or (len(term.factors) > 1 and term.is_significant and term.share >= MUCH)
+        ]
 
     @property
     def single_terms(self) -> list[Term]:
@@ -154,8 +166,9 @@ class Effects:
     def direction_of(self, term: Term) -> str:
         """In words: 192 is the best level (5.1 % less than the mean of all), 64 the worst (8 % more)."""
         best, worst = self.best_of(term)
+        what = "level" if len(term.factors) == 1 else "combination"
         words = (
-            f"{best.level} is the best level ({self._change(best)}), {worst.level} the worst ({self._change(worst)})"
+            f"{best.level} is the best {what} ({self._change(best)}), {worst.level} the worst ({self._change(worst)})"
         )
         levels = [effect.level for effect in term.levels]
         if not all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels):
@@ -344,13 +357,11 @@ def _term(
         else:
             p_value = 0.0 if squares > 1e-20 else 1.0
     share = squares / total if total > 0.0 else 0.0
-    if len(term) > 1:
-        return Term(term, share, degrees, f, p_value, enough=enough)
-    at_levels = _at_levels(term[0], points, values)
+    at_levels = _at_levels(term, points, values)
     common = values.mean(axis=0)
     levels = tuple(_against(level, of_seeds - common, logarithm) for level, of_seeds in at_levels.items())
     least, most = (extreme(at_levels, key=lambda level: float(at_levels[level].mean())) for extreme in (min, max))
-    widest = (_against(most, at_levels[most] - at_levels[least], logarithm), least)
+    widest = (_against(most, at_levels[most] - at_levels[least], logarithm), least) if len(term) == 1 else None
     return Term(term, share, degrees, f, p_value, levels, enough, widest)
 
 
@@ -366,13 +377,14 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
     return next((n for n in tried if stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 
-def _at_levels(name: str, points: Sequence[Point], values: "Floats") -> "dict[Value, Floats]":
-    """Of each level the mean of its points at each seed, where the other factors are as the points have them."""
-    found = {}
-    for level in dict.fromkeys(point[name] for point in points):
-        chosen = np.array([point[name] == level and type(point[name]) is type(level) for point in points])
-        found[level] = values[chosen].mean(axis=0)
-    return found
+def _at_levels(term: tuple[str, ...], points: Sequence[Point], values: "Floats") -> "dict[Value, Floats]":
+    """Of each level, or combination, the mean of its points at each seed, where the other factors are as the points
+    have them."""
+    at = [Point({name: point[name] for name in term}) for point in points]
+    return {
+        level[term[0]] if len(term) == 1 else str(level): values[[one == level for one in at]].mean(axis=0)
+        for level in dict.fromkeys(at)
+    }
 
 
 def _against(level: Value, differences: "Floats", logarithm: bool) -> LevelEffect:

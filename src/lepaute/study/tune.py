@@ -164,7 +164,8 @@ class Tuned:
                 "machine"
             )
         else:
-            would = f"{more} runs of each would tell {near - 1 - never} of them apart, and no number the others"
+            told, stay = near - 1 - never, "other one stays" if never == 1 else f"other {never} stay"
+            would = f"{more} runs of each would tell {'one' if told == 1 else told} more apart; the {stay} alike"
         return f"{chance}; {would}"
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
@@ -176,9 +177,9 @@ class Tuned:
                 *map(shown, one.point.values()),
                 one.runs,
                 significant(one.value, 4) if one.spread is None else one.spread.figure(),
-                f"{'the best' if one is self.ranking.best else one.in_words}{'; not comparable' * one.flagged}",
+                words,
             )
-            for one in self.ranking.standings[:MAX_ROWS]
+            for one, words in self.ranking.rows[:MAX_ROWS]
         ]
         return titles, rows, len(self.ranking.standings) - len(rows)
 

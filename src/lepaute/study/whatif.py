@@ -215,18 +215,19 @@ class WhatIfAnswer:
             return f"{none}: {response} differs by {most} % at most (95 %)"
         if not shown:
             seems = f"{response} {change.bounds()}, 95 %"
-            if count == 1:
-                return f"{name} cannot be told from {self.base_name}: {seems}{self._undecided}"
+            if len(comparable) == 1:
+                return f"{name} cannot be told from {self.base_name}: {seems}{self._undecided}{others}"
             return (
                 f"None of {len(comparable)} changes can be told from {self.base_name}: the largest seems to be {name} "
                 f"({seems}){self._undecided}{others}"
             )
         if count == 1:
             return f"{name} matters{' little' if is_little else ''}: {told}"
-        others = f"; {len(shown)} of {count} can be told from {self.base_name}{others}"
         if is_little:
-            return f"None of {count} changes matters much: with {name}, the largest, {told}{others}"
-        return f"{name} matters most: {told}{others}"
+            return f"None of {count} changes matters much: with {name}, the largest shown, {told}"
+        if len(shown) == 1:
+            return f"Only {name} can be told from {self.base_name}: {told}{others}"
+        return f"{len(shown)} of {count} can be told from {self.base_name}, {name} by most: {told}{others}"
 
     @property
     def further(self) -> Further | None:

@@ -222,13 +222,13 @@ class Trust:
         """Text for a column: no; yes; or what extrapolation leaves open: yes, ± 4.2 % by extrapolation."""
         if not self.comparable:
             return "no"
+        return f"yes, {self.shortly}" if self.shortly else "yes"
+
+    @property
+    def shortly(self) -> str:
+        """What extrapolation leaves open, for a cell of a table: ± 4.2 % by extrapolation."""
         sd = self.time_relative_sd or 0.0
-        return ", ".join(
-            (
-                "yes",
-                *([f"± {percent(NORMAL_975 * sd)} by extrapolation"] if sd >= MIN_TOLD else self.decision.reasons),
-            )
-        )
+        return f"± {percent(NORMAL_975 * sd)} by extrapolation" if sd >= MIN_TOLD else "; ".join(self.decision.reasons)
 
     @property
     def reasons(self) -> tuple[str, ...]:
