@@ -12,7 +12,10 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 _LEVEL = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*(?:([kKmMgGtT])(i?))?[bB]?\s*")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: A blank between a number and its unit, at which no line is broken.
-_OF_UNIT = re.compile(r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))")
+_OF_UNIT = re.compile(
+    r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))"
+    r"|(?<=\bp) (?=[=<] )|(?<=\bp [=<]) "
+)
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 #: A number that is no part of a name, an option or a setting; a remark with one; sizes that a call had.
 _FIGURE = re.compile(r"(?<![\w.=-])[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?(?![\w-])")
@@ -230,12 +233,15 @@ def _decimals(low: float, high: float) -> int:
 
 
 def p_text(value: float) -> str:
-    """The chance of an observation where nothing is: p = 0.030, p < 0.000001."""
-    return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
+    """The chance of an observation where nothing is: p = 0.030, p = 6.6e-6, p < 0.000001."""
+    if value < 1e-6:
+        return "p < 0.000001"
+    figure, _, exponent = f"{value:.1e}".partition("e")
+    return f"p = {significant(value, 2) if value >= 1e-4 else f'{figure}e{int(exponent)}'}"
 
 
 def unbroken(text: str) -> str:
-    """The text, in which no line is broken between a number and its unit."""
+    """The text, in which no line is broken between a number and its unit, or inside p = 0.030."""
     return _OF_UNIT.sub("\u00a0", text)
 
 

@@ -48,7 +48,7 @@ class Axis:
         if not self.numbered:
             return []
         if self.names:
-            every = -(-len(self.names) // MAX_NAMES)
+            every = -(-len(self.names) // (MAX_NAMES if max(map(len, self.names)) < 10 else MAX_NAMES - 1))
             return [(float(at), name) for at, name in enumerate(self.names) if at % every == 0]
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
