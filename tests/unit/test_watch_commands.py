@@ -154,7 +154,7 @@ def test_a_planted_fault_is_found_with_its_date_size_and_machines(copied, capsys
     assert alarm.startswith("  also    node7: mean_frequency_Hz -")
     assert "alarm of 2026-02-1" in alarm
     assert [fact.split()[0] for fact in facts[:4]] == ["single", "failed", "silent", "from"]
-    assert "suspicious tests of the latest days: demo node1 cpu 0: mean_temperature_degC lower;" in facts[0]
+    assert " of the latest days: demo node1 cpu 0: mean_temperature_degC lower;" in facts[0]
     assert "node3 cpu 0, 1: no value since 2026-02-17; others reported on 11 days since" in text
     assert "its last 3 jobs failed" in text
     assert "12 nodes, 24 CPUs, 3 factors, 2026-01-02 to 2026-02-28; at most 5 % of alarms" in facts[3]

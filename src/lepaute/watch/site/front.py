@@ -162,8 +162,7 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
     """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
 
     regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
-    tested, machines : of all; change : since when the latest
-    regression; state : whose colour the verdict has
+    tested, machines : of all; change : since when the latest regression
     """
     rows = factor.rows
     reports = [report for report in reports if report.cluster == factor.cluster]
@@ -176,12 +175,8 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
     regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
     if factor.is_vector:  # of one of its factors
         regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
-    if regressed:
-        verdict = summary.CHANGED
-    elif suspicious:
-        verdict = summary.SUSPICIOUS
-    else:
-        verdict = summary.FINE if tested else summary.UNKNOWN
+    calm = summary.FINE if tested else summary.UNKNOWN
+    verdict = summary.CHANGED if regressed else summary.SUSPICIOUS if suspicious else calm
     return {
         "cluster": factor.cluster,
         "factor": factor.name,
@@ -189,7 +184,6 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
         "kind": "models" if factor.is_vector else "coefficients" if factor.name in COEFFICIENTS else "factors",
         "worst": _worst(factor),
         "verdict": verdict,
-        "state": verdict,
         "regressed": regressed,
         "suspicious": suspicious,
         "tested": tested,
