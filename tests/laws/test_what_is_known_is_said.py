@@ -187,13 +187,14 @@ def test_a_node_with_a_job_or_with_none_of_late_is_unknown(tmp_path, json_of, ou
     (tmp_path / "m.yaml").write_text(
         "cluster: {value: c}\nnode: node\ndate: date\nfactors:\n  hpl_rate_flops: {column: gflops, unit: Gflop/s}\n"
     )
-    for days, why in ((1, "no value since 2025-04-01, of any node"), (30, "no value since 2025-04-30, of any node")):
+    for days in (1, 30):
+        why = f"no node has had a value since 2025-04-{days:02}, for "
         rows = [
             f"2025-04-{day + 1:02},w{node},{60 + (7 * day + node) % 5 / 10}" for day in range(days) for node in range(9)
         ]
         (tmp_path / f"{days}.csv").write_text("\n".join(["date,node,gflops", *rows, ""]))
         ingest = ["watch", "ingest", str(tmp_path / f"{days}.csv"), "--mapping", str(tmp_path / "m.yaml"), *store]
         assert main(ingest) == 0
-        assert output_of("watch", "health", "w7", *store, status=2) == f"w7: unknown ({why})\n"
+        assert output_of("watch", "health", "w7", *store, status=2).startswith(f"w7: unknown ({why}")
         (node,) = json_of("watch", "health", "w7", *store, "--json", status=2)["nodes"]
-        assert (node["verdict"], node["reason"]) == ("unknown", why)
+        assert (node["verdict"], node["reason"].startswith(why)) == ("unknown", True)

@@ -54,7 +54,7 @@ from lepaute.simulate.prediction.sweep import Sweep, scaling
         (significant(0.99996, 4), "1.000"), (significant(1.2e-12, 2), "1.2e-12"), (significant(math.inf), "inf"),
         (exact_number(0.5), "0.5"), (exact_number(20000.0), "20,000"), (exact_number(0.1 + 0.2), "0.3"),
         (signed_percent(0.018), "+1.8 %"), (signed_percent(-0.5), "-50 %"), (signed_percent(0.0), "0 %"),
-        (p_text(0.05), "p = 0.050"), (p_text(1e-9), "p < 0.000001"),
+        (p_text(0.05), "p = 0.050"), (p_text(6.6e-6), "p = 6.6e-6"), (p_text(1e-9), "p < 0.000001"),
         (change_in_words(1.5, "slower"), "50 % slower"), (change_in_words(0.98, low=0.97, high=0.99), "2.0 % less"),
         (signed_percent(-0.096, -0.099, -0.093), "-9.60 % (95 %: -9.90 to -9.30 %)"),
         (signed_percent(0.1, -0.2, math.inf), "+10 %, interval unlimited"),

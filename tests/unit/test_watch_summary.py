@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pandas as pd
 import pytest
+from support_pages import text_of
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Inventory, NodeSet, Outlier, read_changelog
@@ -302,7 +303,7 @@ def test_each_node_and_factor_is_in_the_state_of_its_last_values(tmp_path: Path)
     assert state["n3"] == {POWER: "silent", RATE: "silent"}
     assert state["n4"] == {POWER: "silent", RATE: "fine"}
     assert state["n5"] == {POWER: "failed", RATE: "failed"}
-    assert state["n6"] == {POWER: "fine", RATE: "unconfirmed"}
+    assert state["n6"] == {POWER: "fine", RATE: "suspicious"}
     assert state["n12"] == {POWER: "unknown", RATE: "unknown"}  # one job: not known, so not fine
     assert all(state[f"n{number}"] == {POWER: "fine", RATE: "fine"} for number in (1, 7, 8, 9, 10, 11))
     assert f"{POWER} of c n4: no value since" in page
@@ -310,7 +311,15 @@ def test_each_node_and_factor_is_in_the_state_of_its_last_values(tmp_path: Path)
     assert re.search(r'aria-label="-(4.9|5.0|5.1) % since .*?d="M.*?d="M.*?d="M.*?<strong>-', page), "its picture"
     nodes = (tmp_path / "site" / "nodes.html").read_text()
     assert re.findall(r">(n\d+)</a>", nodes)[:5] == ["n2", "n5", "n3", "n4", "n6"], "the worst first"
-    assert "1 changed, 1 failed, 2 silent, 1 not confirmed, 1 unknown" in page
+    legend = re.search(r'<p class="states">(.*?)</p>', page)
+    assert legend
+    counts = ["1 changed", "1 failed", "2 silent", "1 suspicious", "1 unknown", "6 fine"]
+    assert re.findall(r"</i>([^<]*)<", legend[1]) == counts, "states that no node is in are left out"
+    said = {
+        text_of(file.read_text()).partition(" by lepaute watch site.")[2] for file in (tmp_path / "site").glob("node-*")
+    }
+    for start in (f"Changed: {RATE} -", "Failed: no value since", "Silent since", f"Suspicious: {RATE}.", "Fine."):
+        assert any(text.strip().startswith(start) for text in said), start
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,8 @@ def answers_of(store: Path, beside: Path) -> Answers:
 def _of_health(answers: Answers, health: dict[str, dict[str, Any]]) -> Pairs:
     verdicts: dict[str, set[str]] = {name: set() for name in ("healthy", "unknown", "unlike", "not_confirmed")}
     for node, each in health.items():
-        verdicts.setdefault(each["verdict"], set()).add(node)
+        known = {"failed": "unknown", "silent": "unknown"}.get(each["verdict"], each["verdict"])
+        verdicts.setdefault(known, set()).add(node)
     _, unknown, unlike, unconfirmed = (verdicts.pop(name) for name in list(verdicts)[:4])
     right = set()
     for node in answers.regressed:
@@ -136,7 +137,7 @@ def _of_site(answers: Answers, test: dict[str, Any], store: Path, beside: Path) 
         text = re.escape(", ".join([first.factor, *map(change_text, others)]))
         size = re.escape(change_text(first).removeprefix(f"{first.factor} "))
         lines.add(rf"{size} since {one['since']}{GRADUAL} [^:]*: {text} alarm on {one['alarm']}")
-    counts = [page.count('badge">changed<') for page in (front, of_nodes)]
+    counts = [page.count('badge changed">changed<') for page in (front, of_nodes)]
     said = [int(count) for count in re.findall(r"(\d+) open regression", seen)]
     return {
         "site": ({line for line in lines if re.search(line, seen)}, lines),

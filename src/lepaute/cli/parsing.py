@@ -20,7 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from lepaute.cli import SHOW_WAYS, WAYS
 from lepaute.cli.examples import EXAMPLES
 from lepaute.errors import InputError, LepauteError
-from lepaute.kit.text import unbroken
+from lepaute.kit.text import with_nonbreaking_units
 
 _OF_A_TYPE = {int: "N", float: "X", bool: "0|1", Path: "PATH", str: "TEXT"}
 #: Of a value that Typer has to convert.
@@ -174,8 +174,8 @@ class _Help:
         """As Typer's, with no line that ends within a quantity."""
         formatter = ctx.make_formatter()
         write_text, write_dl = formatter.write_text, formatter.write_dl
-        formatter.write_text = lambda text: write_text(unbroken(text))
-        formatter.write_dl = lambda rows: write_dl([(name, unbroken(text)) for name, text in rows])
+        formatter.write_text = lambda text: write_text(with_nonbreaking_units(text))
+        formatter.write_dl = lambda rows: write_dl([(name, with_nonbreaking_units(text)) for name, text in rows])
         self.format_help(ctx, formatter)
         return str(formatter.getvalue()).rstrip("\n").replace("\u00a0", " ")
 

@@ -1,15 +1,22 @@
 """What `lepaute watch test` and `replay` say: who has changed in the first line, then what that rests on."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from lepaute.cli.terminal import answer_text, details_text
+from lepaute.cli.terminal import Meaning, answer_text, details_text
 from lepaute.kit.text import counted, exact_number, p_text
+from lepaute.watch.named_nodes import nodes_text
 from lepaute.watch.notices.notice import unlike_text
-from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
+from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer, is_open
 from lepaute.watch.report.summary import (
+    CHANGED,
+    FAILED,
+    FINE,
+    SILENT,
+    UNKNOWN,
     Regression,
     Summary,
+    absence_state,
     absence_text,
     change_text,
     largest_text,
@@ -21,6 +28,13 @@ from lepaute.watch.report.summary import (
 
 #: Without --details: lines below the answer, reports that a line names, factors of a report.
 MAX_FACTS, MAX_NAMED, MAX_FACTORS = 5, 2, 3
+#: What a colour of the answer says of a verdict.
+MEANING: Mapping[str, Meaning] = {
+    CHANGED: "bad",
+    FAILED: "bad",
+    SILENT: "bad",
+    FINE: "good",
+}
 #: Suspicious tests of a day in the details of a replay.
 MAX_SUSPICIONS = 2
 
@@ -36,7 +50,7 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
     most = max(1, MAX_FACTS - len(rests))
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
-    facts = [*(("open", text) for text in regressions), *rests]
+    facts = [*(("open" if at else "also", text) for at, text in enumerate(regressions)), *rests]
     return answer_text(answer, facts, [notice.caveat for notice in summary.notices], width)
 
 
@@ -62,14 +76,19 @@ def _other_facts(summary: "Summary") -> list[tuple[str, str]]:
     """Single tests, who cannot be judged, and what is worth a look."""
     facts = []
     if summary.suspicions or summary.older_suspicions:
-        named = [machines_text(suspicion.machines) for suspicion in summary.suspicions]
-        recent = f"{counted(len(named), 'unlikely test')} of the latest days, not confirmed"
+        named = [
+            f"{machines_text(each.machines)}: {', '.join(map(change_text, each.changes))}"
+            for each in summary.suspicions
+        ]
+        recent = f"{counted(len(named), 'suspicious test')} of the latest days"
         older = f"; {summary.older_suspicions} older" if summary.older_suspicions else ""
         facts.append(("single", f"{recent}{f': {_limited(named, MAX_NAMED)}' if named else ''}{older}"))
-    unknown = [absence_text(absence) for absence in summary.absences]
-    unknown += [f"{machines_text(each.machines)}: {counted(each.missing, 'more job')}" for each in summary.waiting]
-    if unknown:
-        facts.append(("unknown", _limited(unknown, MAX_NAMED)))
+    unknown = {
+        state: [absence_text(absence) for absence in summary.absences if absence_state(absence) == state]
+        for state in (FAILED, SILENT)
+    }
+    unknown[UNKNOWN] = [f"{machines_text(w.machines)}: {counted(w.missing, 'more job')}" for w in summary.waiting]
+    facts += [(state, _limited(texts, MAX_NAMED)) for state, texts in unknown.items() if texts]
     if summary.worth_a_look.lines:
         label = summary.worth_a_look.label
         facts.append(("look", f"{_limited([str(line) for line in summary.worth_a_look.lines], MAX_NAMED)}. {label}"))
@@ -97,10 +116,13 @@ def _sections(summary: "Summary") -> list[str]:
     for title, reports in (
         (counted(len(summary.regressions), "open regression"), [_in_full(report) for report in summary.regressions]),
         (
-            f"Suspicious tests, not confirmed{older}",
+            f"Suspicious tests{older}",
             [f"  {suspicion_text(suspicion, suspicion.changes)}" for suspicion in summary.suspicions],
         ),
-        ("Machines that fail or do not report", [f"  {absence_text(absence)}" for absence in summary.absences]),
+        (
+            "Machines that fail or do not report",
+            [f"  {absence_text(absence)}" for absence in summary.absences],
+        ),
         (summary.worth_a_look.label, [f"  {line}" for line in summary.worth_a_look.lines]),
         ("Also worth a look", [f"  {notice}" for notice in summary.notices]),
         ("Not yet enough jobs to test", waiting),
@@ -117,7 +139,8 @@ def _regression(regression: "Regression", most: int | None = None, *, told: bool
     alarm = f"alarm of {regression.alarm}"
     texts = list(map(change_text, regression.changes))
     if told:
-        return f"{_limited(texts[1:], most)}; {alarm}" if len(texts) > 1 else alarm
+        others = _limited(texts[1:], most)
+        return f"{nodes_text('', regression.nodes)}: {f'{others}; ' if others else ''}{alarm}"
     return f"{regression_nodes(regression)}, {since_text(regression)}: {_limited(texts, most)}; {alarm}"
 
 
@@ -164,8 +187,10 @@ def replayed_text(
     if len(alarms) > most:
         shown[-1] = f"{shown[-1]}; and {len(alarms) - most} more; --details"
     facts = [("alarm", text) for text in shown]
-    if standing:
-        facts.append(("open", f"at the end {_limited(standing, 1)}"))
+    if len(alarms) == len(standing) == 1 and is_open(alarms[0][1], still_open):
+        facts.append(("open", "at the end: this one"))
+    elif standing:
+        facts.append(("open", f"at the end: {_limited(standing, 1)}"))
     return answer_text(answer, [*facts, ("from", rests)], (), width)
 
 

@@ -1,6 +1,7 @@
 """`lepaute watch run` and `health`: tests of idle nodes of a batch system, and the verdict on nodes, for its checks."""
 
 import os
+import re
 import socket
 import time
 from collections import Counter
@@ -27,9 +28,11 @@ from lepaute.measure.schedulers import batch_system
 from lepaute.measure.shipped import shipped_experiments
 
 if TYPE_CHECKING:
+    from lepaute.cli import watch_answer
     from lepaute.watch import drains as watch_drains
     from lepaute.watch.drains import Drains, NodeHealth
 else:
+    watch_answer = later("lepaute.cli.watch_answer")
     watch_drains = later("lepaute.watch.drains")
 
 #: A node without a result for this many intervals is reported.
@@ -217,35 +220,39 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
-        lines = _health_lines(judged, drains)
+        for line, verdict in _health_lines(judged, drains):
+            state = "" if verdict is None else re.split("[:,]", verdict.value)[0]
+            say(line, meaning=watch_answer.MEANING.get(state, "doubtful") if state else None, loud=state)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
-            lines += [f"{LABEL}:", *looks]
-        say("\n".join(lines))
+            say("\n".join([f"{LABEL}:", *looks]))
     statuses = {node.verdict.exit_status for node in judged}
     return next(status for status in EXIT_STATUS.values() if status in statuses)
 
 
-def _health_lines(judged: "Sequence[NodeHealth]", drains: "Drains | None") -> list[str]:
-    """Of several nodes how many changed first; then a line for those of which the same can be said."""
+def _health_lines(
+    judged: "Sequence[NodeHealth]", drains: "Drains | None"
+) -> "list[tuple[str, watch_drains.Verdict | None]]":
+    """Of several nodes how many changed first; then a line for those of which the same can be said, and what."""
     if len(judged) == 1:
-        return [f"{judged[0].name}: {_health_text(judged[0], drains)}"]
-    known_first = sorted(judged, key=lambda node: node.verdict is watch_drains.Verdict.UNKNOWN)
-    names_by_text: dict[str, list[str]] = {}
+        return [(f"{judged[0].name}: {_health_text(judged[0], drains)}", judged[0].verdict)]
+    known_first = sorted(judged, key=lambda node: node.verdict.is_unknown)
+    names_by_text: dict[tuple[str, watch_drains.Verdict], list[str]] = {}
     for node in known_first:
-        names_by_text.setdefault(_health_text(node, drains), []).append(node.name)
+        names_by_text.setdefault((_health_text(node, drains), node.verdict), []).append(node.name)
     counts = Counter(node.verdict for node in judged)
-    others = {
-        verdict: counts.pop(verdict, 0)
-        for verdict in (watch_drains.Verdict.UNLIKE, watch_drains.Verdict.NOT_CONFIRMED, watch_drains.Verdict.UNKNOWN)
-    }
+    worst_first = "UNLIKE NOT_CONFIRMED FAILED SILENT UNKNOWN".split()
+    others = {verdict: counts.pop(verdict, 0) for verdict in map(watch_drains.Verdict.__getitem__, worst_first)}
     regressed = sum(counts.values()) - counts[watch_drains.Verdict.HEALTHY]
     parts = [
         f"{regressed} of {counted(len(judged), 'node')} changed",
         *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
     ]
-    quiet = names_by_text.pop(watch_drains.Verdict.HEALTHY.value, None)
-    lines = [*names_by_text.items(), *([(watch_drains.Verdict.HEALTHY.value, quiet)] if quiet else [])]
-    return [", ".join(parts), *(f"{fold_node_set(tuple(names))}: {text}" for text, names in lines)]
+    healthy = watch_drains.Verdict.HEALTHY
+    lines = sorted(names_by_text.items(), key=lambda line: line[0][0] == healthy.value)
+    return [
+        (", ".join(parts), None),
+        *((f"{fold_node_set(tuple(names))}: {text}", verdict) for (text, verdict), names in lines),
+    ]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:

@@ -1,6 +1,7 @@
 """`lepaute watch test` and `replay`: which machines have changed, and what would have been said on each day."""
 
 import json
+import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,7 +146,9 @@ def run_tests(
         fields = {"verdict": summary.verdict, **finite_json(summary), "new_alarms": new}
         print(json_text(fields | ({"read_as": read_as} if files else {})))
     else:
-        print(watch_answer.tested_text(summary, settings.level, terminal_columns(), details=options.details))
+        text = watch_answer.tested_text(summary, settings.level, terminal_columns(), details=options.details)
+        loud = re.split(r"[:,;]| in | of ", text, maxsplit=1)[0]
+        say(text, meaning=watch_answer.MEANING.get(summary.verdict, "doubtful"), loud=loud)
         for table in read_as:
             say(f"  read    {table}; other columns: --mapping of watch ingest", 10)
     strong = any(suspicion.p_value < STRONG for suspicion in summary.suspicions)

@@ -233,8 +233,11 @@ def _decimals(low: float, high: float) -> int:
 
 
 def p_text(value: float) -> str:
-    """The chance of an observation where nothing is: p = 0.030, p < 0.000001."""
-    return f"p = {significant(value, 2)}" if value >= 1e-6 else "p < 0.000001"
+    """The chance of an observation where nothing is: p = 0.030, p = 6.6e-6, p < 0.000001."""
+    if value < 1e-6:
+        return "p < 0.000001"
+    figure, _, exponent = f"{value:.1e}".partition("e")
+    return f"p = {significant(value, 2) if value >= 1e-4 else f'{figure}e{int(exponent)}'}"
 
 
 def with_nonbreaking_units(text: str) -> str:

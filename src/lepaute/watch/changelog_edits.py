@@ -99,13 +99,13 @@ def _check_reasons(what: str, author: str, reason: str) -> None:
 def accept(store: "Store", proposal: ProposedEvent, author: str, reason: str = "") -> tuple[str, ...]:
     """Records a proposed event: one event, or for days an outlier a job; returns the ids.
 
-    reason : in front of what was found, which is recorded in any case
+    reason : instead of what was found
     """
     entries: tuple[Event | Outlier, ...] = (
         proposal.to_outliers(author) if proposal.shape == DAYS else (proposal.to_event(author),)
     )
     if reason.strip():
-        entries = tuple(replace(entry, reason=f"{reason.strip()} ({entry.reason})") for entry in entries)
+        entries = tuple(replace(entry, reason=reason.strip()) for entry in entries)
     return record(store, entries, once=True)  # whoever accepts it first
 
 

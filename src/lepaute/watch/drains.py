@@ -24,7 +24,7 @@ from lepaute.watch.open_regressions import open_regressions
 from lepaute.watch.report import summary
 from lepaute.watch.store import Store
 from lepaute.watch.store.tables import NODE_ACTIONS
-from lepaute.watch.values import Node
+from lepaute.watch.values import DAY_S, Node, start_of
 
 #: Actions that a store keeps (store.tables.NODE_ACTIONS).
 REQUESTED, DRAINED, FAILED, RESUMED, CLOSED = "requested", "drained", "failed", "resumed", "closed"
@@ -49,12 +49,18 @@ class Verdict(Enum):
     SHARED = "changed, as all nodes of its cluster: nothing to drain it for"
     UNLIKE = summary.UNLIKE
     NOT_CONFIRMED = summary.NOT_CONFIRMED
+    FAILED = summary.FAILED
+    SILENT = summary.SILENT
     UNKNOWN = summary.UNKNOWN
+
+    @property
+    def is_unknown(self) -> bool:
+        return self in (Verdict.FAILED, Verdict.SILENT, Verdict.UNKNOWN)
 
     @property
     def exit_status(self) -> int:
         """Exit status of a command that says so."""
-        return summary.EXIT_STATUS.get(self.value, 1)
+        return summary.EXIT_STATUS[summary.UNKNOWN] if self.is_unknown else summary.EXIT_STATUS.get(self.value, 1)
 
 
 def is_ours(state: NodeState) -> bool:
@@ -146,7 +152,7 @@ class NodeHealth:
     """name : as it was asked for; cluster, node : of the store, where it has one, else "" and the name.
 
     verdict : before anything was done
-    reason  : of a regression, as a scheduler is given it; of UNKNOWN, why nothing is known
+    reason  : of a regression, as a scheduler is given it; why nothing is known
     problem : why a node that is to be drained was not, "" otherwise
     worth_a_look : lines of the second tier, which say nothing of the verdict
     """
@@ -189,8 +195,8 @@ def node_health(
             )
     every = open_regressions(store)
     found = every.of_nodes([node for node in nodes.values() if node is not None])
-    silent = {
-        (cluster, node): f"no value since {absence.last}; others reported on {counted(absence.days, 'day')} since"
+    away = {
+        (cluster, node): (Verdict(summary.absence_state(absence)), summary.absence_text(absence, ""))
         for absence in absences_of(every.values)
         if absence.last is not None and absence.days >= LATE_DAYS
         for cluster, node, _ in absence.machines
@@ -212,8 +218,11 @@ def node_health(
         other = (Verdict.UNKNOWN, few) if (few := _few(own)) else (Verdict.HEALTHY, "")
         for verdict, kind in ((Verdict.NOT_CONFIRMED, notice.UNCONFIRMED), (Verdict.UNLIKE, notice.UNLIKE_PEERS)):
             other = next(((verdict, each.text.partition("; not")[0]) for each in of_node if each.kind == kind), other)
-        if old := silent.get(known, "") or (f"no value since {last}, of any node" if late else ""):
-            other = Verdict.UNKNOWN, old
+        if known in away:
+            other = away[known]
+        elif late:
+            ago = counted(int(now_s // DAY_S) - int(start_of(last) // DAY_S), "day")
+            other = Verdict.UNKNOWN, f"no node has had a value since {last}, for {ago}"
         test = partial(_tested, regressed, own, known, state, other[0], now_s)
         reason = _reason(regressed) or other[1]
         if drains is None:

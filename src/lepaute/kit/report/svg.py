@@ -52,7 +52,7 @@ class Axis:
         if not self.numbered:
             return []
         if self.names:
-            every = -(-len(self.names) // MAX_NAMES)
+            every = -(-len(self.names) // (MAX_NAMES if max(map(len, self.names)) < 10 else MAX_NAMES - 1))
             return [(float(at), name) for at, name in enumerate(self.names) if at % every == 0]
         if self.of_memory:
             first, last = max(0, math.ceil(math.log2(self.low))), math.floor(math.log2(self.high))

@@ -42,6 +42,11 @@ class Day:
     suspicions: tuple[summary.Suspicion, ...]
 
 
+def is_open(alarm: ChangeAlarm, still_open: "Sequence[summary.Regression]") -> bool:
+    """Whether one of these regressions is what the alarm was about."""
+    return any((each.since, set(each.machines)) == (alarm.since, set(alarm.machines)) for each in still_open)
+
+
 def alarms_answer(days: "Sequence[Day]") -> str:
     """What would have been found when: 2 alarms in 55 days, the first on 2026-02-12: demo node7 ..."""
     if not days:

@@ -12,7 +12,7 @@ from lepaute.kit.json_values import finite_json
 from lepaute.kit.report.page import picture_values, records_table, render
 from lepaute.kit.report.svg import Layer, Picture, axis
 from lepaute.kit.text import counted, exact_number, p_text
-from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer
+from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer, is_open
 from lepaute.watch.report.summary import Regression, change_text, machines_text, regression_nodes, since_text
 
 #: Days of suspicious tests that are listed.
@@ -72,11 +72,13 @@ def page(found: Replayed) -> str:
         facts=f"{found.what}{span}, {counted(found.tests, 'test')}",
         answer=alarms_answer(days),
         figures=_figures(found),
-        alarms=records_table("Alarms", [_row(date, alarm) for date, alarm in found.alarms]),
+        alarms=records_table("Alarms", [_row(date, alarm, found.still_open) for date, alarm in found.alarms]),
+        is_open=bool(found.still_open),
         standing=[
             f"{regression_nodes(each)}, {since_text(each)}: {'; '.join(map(change_text, each.changes))}; "
             f"alarm of {each.alarm}"
             for each in found.still_open
+            if not any(is_open(alarm, [each]) for _, alarm in found.alarms)
         ],
         pictures=[picture_values(_picture(found))] if days else [],
         suspicions=records_table("Suspicious tests", suspicions[:MAX_SUSPICIONS]),
@@ -100,14 +102,15 @@ def _figures(found: Replayed) -> list[tuple[str, str]]:
     ]
 
 
-def _row(date: "dt.date", alarm: ChangeAlarm) -> dict[str, Any]:
+def _row(date: "dt.date", alarm: ChangeAlarm, still_open: Sequence[Regression]) -> dict[str, Any]:
     return {
         "alarm": str(date),
         "machines": machines_text(alarm.machines),
         "since": since_text(alarm).removeprefix("since "),
         "days_later": (date - alarm.since).days,
         "what": "; ".join(map(change_text, alarm.changes)),
-        "for_the": "worse" if alarm.worse else "better",
+        "for_the_worse": alarm.worse,
+        "open_at_the_end": is_open(alarm, still_open),
     }
 
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: What the watch says of a machine or of all, the weightiest first, and the exit status of a command that says so.
 CHANGED, UNLIKE, NOT_CONFIRMED, UNKNOWN, FINE = "changed", "unlike its peers", "not confirmed", "unknown", "fine"
 EXIT_STATUS = {CHANGED: 1, UNLIKE: 4, NOT_CONFIRMED: 3, UNKNOWN: 2, FINE: 0}
+#: Of a machine alone: why it is unknown, and that a single test of it stands out.
+FAILED, SILENT, SUSPICIOUS = "failed", "silent", "suspicious"
 #: Suspicious tests are those of the latest days, unless asked otherwise.
 RECENT_DAYS = 7
 #: From this many nodes on, one cause is likelier than many.
@@ -354,11 +356,15 @@ def suspicion_text(each: Suspicion, changes: Sequence[Change]) -> str:
     return f"{when}  {machines_text(each.machines)}: {what}, {p_text(each.p_value)}{cause}"
 
 
-def absence_text(each: Absence) -> str:
-    """Since when there is no value, though others reported, and how the latest jobs ended."""
-    name = machines_text(each.machines)
+def absence_state(each: Absence) -> str:
+    return FAILED if each.jobs else SILENT
+
+
+def absence_text(each: Absence, name: str | None = None) -> str:
+    """Since when there is no value, though others reported, and how the latest jobs ended; name : before it"""
+    name = f"{machines_text(each.machines)}: " if name is None else name
     state = "never reported" if each.state == "missing" else each.state
     since = "never had a value" if each.last is None else f"no value since {each.last}"
     failed = f"; its last {counted(each.jobs, 'job')} {state}" if each.jobs else ""
     others = f"; others reported on {counted(each.days, 'day')} since" if each.days else ""
-    return f"{name}: {since}{others}{failed}"
+    return f"{name}{since}{others}{failed}"

@@ -18,7 +18,10 @@ from lepaute.watch.report.models import title_of
 from lepaute.watch.report.summary import NOT_CONFIRMED, UNLIKE, absence_text, recent_s
 
 #: The weightiest first: name, letter in a large cell. Their colours are COLOURS.
-STATES = {"changed": "C", "failed": "F", "silent": "·", "unlike": "U", "unconfirmed": "?", "unknown": "–", "fine": ""}
+STATES = {
+    "changed": "C", "failed": "F", "silent": "·", "unlike": "U", "unconfirmed": "N", "suspicious": "?", "unknown": "–",
+    "fine": "",
+}  # fmt: skip
 #: State -> the larger the weightier.
 WEIGHT = {state: len(STATES) - at for at, state in enumerate(STATES)}
 #: In words: those of `lepaute watch test` and `health`.
@@ -39,9 +42,11 @@ class StateMap:
     of_node: dict[str, list[str]] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
 
-    def worst(self, node: str) -> str:
-        """The weightiest of its states."""
-        return max((state for state in self.of_node[node] if state), key=WEIGHT.__getitem__, default="unknown")
+    def worst(self, node: str) -> tuple[str, list[str]]:
+        """The weightiest of its states, and what is in it."""
+        own = self.of_node[node]
+        worst = max((state for state in own if state), key=WEIGHT.__getitem__, default="unknown")
+        return worst, [title for (title, _), state in zip(self.rows, own, strict=True) if state == worst]
 
 
 def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable[Notice]") -> dict[str, str]:
@@ -60,7 +65,8 @@ def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable
     worse = [look for look in of_factor if look.is_worse or look.kind == SMALL]
     for state, nodes in (
         ("unknown", untested),
-        ("unconfirmed", set(suspects["node"].astype(str)).union(*(look.nodes or (look.node,) for look in worse))),
+        ("suspicious", set(suspects["node"].astype(str))),
+        ("unconfirmed", set[str]().union(*(look.nodes or (look.node,) for look in worse))),
         ("unlike", {look.node for look in worse if look.kind == UNLIKE_PEERS}),
         ("silent", {node for each in away if not each.jobs for _, node, _ in each.machines}),
         ("failed", {node for each in away if each.jobs for _, node, _ in each.machines}),
@@ -133,7 +139,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
         own = []
         for node in nodes:
             states = tuple(found.of_node[node])
-            counts[found.worst(node)] += 1
+            counts[found.worst(node)[0]] += 1
             said = ", ".join(
                 f"{name}: {IN_WORDS[state]}"
                 for (name, _), state in zip(found.rows, states, strict=True)
@@ -157,7 +163,7 @@ def drawn(found: StateMap, number: int, cluster: str, pages: Mapping[str, str], 
         "kind": kind,
         "groups": strips,
         "styles": [(name, _gradient(states)) for states, name in styles.items()],
-        "counts": [(state, IN_WORDS[state], count) for state, count in counts.items()],
+        "counts": [(state, IN_WORDS[state], count) for state, count in counts.items() if count],
         "total": len(found.of_node),
     }
 

@@ -15,7 +15,7 @@ import pandas as pd
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import not_written, scratch_folder
 from lepaute.kit.report.page import render
-from lepaute.kit.text import natural_order
+from lepaute.kit.text import natural_order, signed_percent
 from lepaute.watch.alarms.worth_a_look import LABEL
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
@@ -26,7 +26,8 @@ from lepaute.watch.open_regressions import OpenRegressions, open_regressions, pa
 from lepaute.watch.report import summary as summary_module
 from lepaute.watch.report.factor_history import CODES, COLOURS, P_LEVELS, FactorRows, factor_rows
 from lepaute.watch.report.models import models_of, moved_in, title_of
-from lepaute.watch.site.front import answer, cost_text, effect_of, page_name, regression_line, sparkline, summary_of
+from lepaute.watch.report.summary import absence_state
+from lepaute.watch.site import front
 from lepaute.watch.site.read import NodeSeries, json_of, overview_data, script_of
 from lepaute.watch.site.states import IN_WORDS, STATES, WEIGHT, FactorStates, StateMap, drawn, state_map, states_of
 from lepaute.watch.store import Store
@@ -130,7 +131,7 @@ def plot_library() -> str:
 
 
 def _event_page(event: Event) -> str:
-    return page_name("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
+    return front.page_name("event", event.date, event.nodes.cluster, event.nodes.text, event.reason)
 
 
 @dataclass(slots=True)
@@ -149,6 +150,7 @@ class _Pages:
     maps: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     effects: dict[Event, list[dict[str, Any]]] = field(default_factory=dict)
+    last_day: int = 0
     sparks: dict[summary_module.Regression, str | None] = field(default_factory=dict)
 
     def write_cluster(self, cluster: str, names: list[str]) -> None:
@@ -167,23 +169,23 @@ class _Pages:
             }
             for event in mine
         ]
-        pages = {node: page_name("node", cluster, node) for node in self.store.nodes(cluster)}
+        pages = {node: front.page_name("node", cluster, node) for node in self.store.nodes(cluster)}
         series, states, of_factors = NodeSeries(), list[FactorStates](), list[dict[str, Any]]()
         for name in [*names, *models_of(set(names), self.store.vectors(cluster))]:
             factor = factor_rows(self.store, self.found, cluster, name, self.every)
             if factor.is_vector and not len(factor.rows):  # jobs may have some of its coefficients each
                 continue
-            summary = summary_of(factor, self.found.reports)
+            summary = front.summary_of(factor, self.found.reports)
             of_factors.append(self._write_factor(factor, summary, pages, marks))
             self.summaries.append(summary)
             self.suspects.append(factor.suspects)
             for report in self.found.reports:
                 if report.cluster == cluster and report.changes[0].factor == name:
-                    self.sparks[report] = sparkline(report, factor)
+                    self.sparks[report] = front.sparkline(report, factor)
             series.add(factor)
             states.append(states_of(factor, summary["page"], away, self.lines, states))
             for event in mine:
-                if (effect := effect_of(event, factor)) is not None:
+                if (effect := front.effect_of(event, factor)) is not None:
                     self.effects[event].append(effect)
         choice = [each["summary"] for each in of_factors]
         for each in of_factors:
@@ -226,10 +228,10 @@ class _Pages:
             str(row["node"]): {str(k): v for k, v in row.items()}
             for row in absences(self.store.job_states(cluster)).to_dict("records")
         }
-        silent: dict[str, list[str]] = {}
+        silent: dict[str, list[Absence]] = {}
         for absence in absent:
             for node in dict.fromkeys(node for _, node, _ in absence.machines):
-                silent.setdefault(node, []).append(summary_module.absence_text(absence))
+                silent.setdefault(node, []).append(absence)
         actions = self.store.node_actions()
         of_node: dict[str, list[dict[Any, Any]]] = {}
         for action in actions[actions["cluster"] == cluster].sort_values("revision").to_dict("records"):
@@ -245,9 +247,12 @@ class _Pages:
             ]
             touches = [(cluster, node) in nodes for nodes in touched]
             facts = away.get(node, {})
-            page = page_name("node", cluster, node)
+            page = front.page_name("node", cluster, node)
+            state, what = states.worst(node)
+            own = front.node_answer(state, what, mine, silent.get(node, ()))
             data = {
                 "node": node,
+                "last": self.last_day,
                 "levels": P_LEVELS,
                 "regressed": mine[0].changes[0].factor if mine else "",
                 "series": series.of(node),
@@ -259,27 +264,30 @@ class _Pages:
                 "node.html.j2",
                 title=f"{cluster + ' ' if cluster else ''}{node}",
                 cluster=cluster,
-                regressions=[regression_line(each) for each in mine],
-                silent=silent.get(node, []),
+                answer=own,
+                regressions=[front.regression_line(each) for each in mine],
+                silent=[_absence_line(each) for each in silent.get(node, ()) if state != absence_state(each)],
                 events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
                 actions=of_node.get(node, []),
-                facts=facts,
-                before=page_name("node", cluster, names[at - 1]) if at else None,
-                after=page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
+                before=front.page_name("node", cluster, names[at - 1]) if at else None,
+                after=front.page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
             )
-            state = states.worst(node)
             listed.append(
                 {
                     **facts,
+                    **own,
                     "cluster": cluster,
                     "node": node,
                     "page": page,
                     "regressions": len(mine),
-                    "state": state,
                     "weight": WEIGHT[state],
                 }
             )
         return listed
+
+
+def _absence_line(absence: Absence) -> dict[str, str]:
+    return {"badge": absence_state(absence), "text": summary_module.absence_text(absence)}
 
 
 def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
@@ -293,13 +301,21 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     silent = least_seen(regressed.values, log) if regressed.rows.empty else ()
     all_absences, lines = absences_of(regressed.values), [*looks, *uncovered_notices, *unconfirmed]
     said = _Pages(store, writer, every, regressed, all_absences, lines, effects={event: [] for event in log.events})
+    said.last_day = int(regressed.values["started_s"].max() // DAY_S)
     for cluster in sorted(known["cluster"].unique()):
         said.write_cluster(str(cluster), list(known.loc[known["cluster"] == cluster, "factor"]))
     for event, found in said.effects.items():
         among = event.nodes.among({(node["cluster"], node["node"]) for node in said.nodes})
         on = [node for node in said.nodes if (node["cluster"], node["node"]) in among]
         writer.page(
-            _event_page(event), "event.html.j2", event=event, effects=found, nodes=on, title=f"Event of {event.date}"
+            _event_page(event),
+            "event.html.j2",
+            event=event,
+            effects=found,
+            percent=signed_percent,
+            said=front.effects_text(found),
+            nodes=on,
+            title=f"{event.reason}, {event.date}",
         )
     latest = pd.concat(said.suspects)
     latest = latest[latest["started_s"] >= summary_module.recent_s(float(regressed.values["started_s"].max()))]
@@ -307,24 +323,24 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     named = len(said.maps) > 1
     writer.page("nodes.html", "nodes.html.j2", nodes=worst, said=IN_WORDS, named=named, title="Nodes")
     states = {state: sum(node["state"] == state for node in said.nodes) for state in STATES}
-    last = last_data(regressed.values, now_s)[0]
+    last, late = last_data(regressed.values, now_s)
     machines = {(summary["cluster"], summary["factor"]): summary["machines"] for summary in said.summaries}
     writer.page(
         "index.html",
         "index.html.j2",
         title="Watch",
-        answer=answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
+        answer=front.answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
         maps=said.maps,
+        last=last,
+        late=late,
+        states_of={word: f" {state}" for state, word in IN_WORDS.items()},
         suspicions=[
             {"text": summary_module.suspicion_text(test, [replace(c, factor=title_of(c.factor)) for c in test.changes])}
             for test in summary_module.suspicions_of(latest)
         ],
         silent=[
-            *(
-                {"badge": "failed" if each.jobs else "silent", "text": summary_module.absence_text(each)}
-                for each in all_absences
-            ),
-            *({"badge": "silent", "text": line} for line in said.lost),
+            *map(_absence_line, all_absences),
+            *({"badge": summary_module.SILENT, "text": line} for line in said.lost),
         ],
         looks=[{"text": str(look)} for look in looks],
         looks_label=LABEL,
@@ -335,8 +351,8 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         ],
         summaries=said.summaries,
         regressions=[
-            regression_line(report)
-            | {"cost": cost_text(report, machines[report.cluster, report.changes[0].factor], last)}
+            front.regression_line(report)
+            | {"cost": front.cost_text(report, machines[report.cluster, report.changes[0].factor], last)}
             | {"spark": said.sparks.get(report)}
             for report in regressed.reports
         ],

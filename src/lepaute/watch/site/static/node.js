@@ -39,18 +39,18 @@ document.addEventListener("DOMContentLoaded", () => {
     return [low - room, high + room];
   }
   function spec(series) {
-    const times = rows.map((row) => row.time), first = Math.min(...times), last = Math.max(...times, first + 86400000);
+    const times = rows.map((row) => row.time), first = Math.min(...times), last = Math.max(...times, first + 86400000, (data.last + 1) * 86400000);
     const width = Math.max(220, plot.clientWidth - 90), own = data.events.map((event, place) => ({ ...event, time: event.day * 86400000, name: site.letter(place) }));
     const events = own.filter((event) => event.time >= first && event.time <= last + 86400000);
-    // A letter, and as much of the reason as there is room for up to the next line: the list below has all of it.
+    // A letter, and the reason where there is room for it up to the next line: the list below has it.
     events.forEach((event, at) => {
       const until = at + 1 < events.length ? events[at + 1].time : last, room = Math.floor(((until - event.time) / (last - first)) * (width / 6)) - 3;
-      event.label = room < 5 ? event.name : `${event.name} ${event.text.length > room ? `${event.text.slice(0, room - 1)}…` : event.text}`;
+      event.label = event.text.length > room ? event.name : `${event.name} ${event.text}`;
     });
     const kind = { field: "kind", legend: null, scale: { domain: ["platform", "protocol"], range: [site.style("--platform"), site.style("--protocol")] } };
     const dash = { field: "kind", legend: null, scale: { domain: ["platform", "protocol"], range: [[1, 0], [5, 3]] } };
     const ticks = Math.max(4, Math.min(8, Math.floor(plot.clientWidth / 120)));
-    const x = { field: "time", type: "temporal", title: null, scale: { type: "utc" }, axis: { format: "%Y-%m-%d", tickCount: ticks, labelOverlap: true } };
+    const x = { field: "time", type: "temporal", title: null, scale: { type: "utc", domain: [first, last] }, axis: { format: "%Y-%m-%d", tickCount: ticks, labelOverlap: true } };
     const chances = view === "chance" || !series[0].value;
     const y = chances
       ? { field: "p", type: "quantitative", title: "p-value", scale: { type: "log", domainMax: 1 }, axis: { format: "~e" } }
