@@ -119,6 +119,13 @@ def is_packed(column: "pd.Series[Any]") -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype) and column.cat.categories.is_monotonic_increasing
 
 
+def same_cells(a: "pd.Series[Any]", b: "pd.Series[Any]") -> bool:
+    """Whether the cells are the same, one after the other."""
+    if is_packed(a) and is_packed(b) and a.cat.categories.equals(b.cat.categories):
+        a, b = a.cat.codes, b.cat.codes
+    return np.array_equal(a, b)
+
+
 def _refuse(faulty: "pd.Series[bool]", frame: "pd.DataFrame", column: str, what: str) -> None:
     if faulty.any():
         at = int(faulty.to_numpy().argmax())
