@@ -164,7 +164,6 @@ def _moved(
             chances[place] = others.p_value
         for column, test in enumerate(unsettled.tolist()):
             order = np.argsort(-chances[:, column], kind="stable")
-            passed = [sets[place] for place in order.tolist() if chances[place, column] >= AS_BEFORE]
-            if passed:
+            if passed := [sets[place] for place in order.tolist() if chances[place, column] >= AS_BEFORE]:
                 found[test] = passed, float(chances[order[0], column])
     return found

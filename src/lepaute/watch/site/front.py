@@ -36,8 +36,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
-    reports = found.reports
-    if reports:
+    if reports := found.reports:
         largest = f"{'the largest ' * (len(reports) > 1)}{summary.largest_text(reports[0])}"
         text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
         state = "serious"
@@ -105,8 +104,7 @@ def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
     """Factor that lost most, of the first kind of speed that became worse."""
     for unit in _SPEEDS:
         slower = [c for c in changes if c.factor.endswith(unit) and _longer(c.factor, c.size) > 0]
-        slower = [c for c in slower if unit != "_s" or not c.factor.endswith("_per_s")]
-        if slower:
+        if slower := [c for c in slower if unit != "_s" or not c.factor.endswith("_per_s")]:
             return max(slower, key=lambda change: _longer(change.factor, change.size))
     return None
 

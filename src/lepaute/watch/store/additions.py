@@ -73,8 +73,7 @@ def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], autho
         last = _last_revisions(writer, table)
         if unknown := [id_ for id_ in ids if id_ not in last]:
             raise InputError(f"{table.name}: there is none with id {str(unknown[0])[:80]}")
-        chosen = [id_ for id_ in dict.fromkeys(ids) if not last[id_][1]]
-        if chosen:
+        if chosen := [id_ for id_ in dict.fromkeys(ids) if not last[id_][1]]:
             frame = writer.read(f"select * from {table.name} where id = any(?)", [chosen]).to_pandas()
             frame = frame.sort_values("revision").drop_duplicates("id", keep="last")
             frame = frame.assign(revision=frame["revision"] + 1, withdrawn=True, author=author, recorded_s=time.time())
