@@ -75,7 +75,7 @@ def due(
     last = _last_of(channel, notifications)
     # the events of which a message has arrived, or is on its way: others may join these alone
     arrived = notifications[(notifications["channel"] == channel) & (notifications["state"] == SENT)]["event"]
-    told = {*arrived, *(each.event for each in last.values() if each.state == SENDING and each.is_open(now_s))}
+    under_way = {*arrived, *(each.event for each in last.values() if each.state == SENDING and each.is_open(now_s))}
     messages, states, covered = [], dict[Pair, tuple[str, str]](), set[Pair]()
     for regression in regressions:
         factors = dict.fromkeys(change.factor for change in regression.changes)
@@ -84,7 +84,7 @@ def due(
         known = [last[pair] for pair in pairs if pair in last and last[pair].is_open(now_s)]
         content = json.dumps([channel, str(regression.since), pairs])
         event = known[0].event if known else hashlib.sha256(content.encode()).hexdigest()[:16]
-        is_new = not known or event not in told
+        is_new = not known or event not in under_way
         new = tuple(pair for pair in pairs if is_new or pair not in last or not last[pair].is_open(now_s))
         named = {pair[1] for pair, each in last.items() if each.event == event and each.state in (SENT, SENDING)}
         is_due = is_new or len(set(regression.nodes) | named) >= GROWN * max(len(named), 1)
@@ -94,7 +94,7 @@ def due(
     for pair, each in last.items():
         if pair not in covered and each.state != CLOSED:
             states[pair] = (CLOSED, each.event)
-    return messages, _rows(channel, states, last, now_s)
+    return messages, _rows(channel, states, now_s, notifications)
 
 
 def _last_of(channel: str, notifications: "pd.DataFrame") -> dict[Pair, _Last]:
@@ -107,13 +107,10 @@ def _last_of(channel: str, notifications: "pd.DataFrame") -> dict[Pair, _Last]:
     }
 
 
-def _outcome(
+def _rows(
     channel: str, states: dict[Pair, tuple[str, str]], now_s: float, notifications: "pd.DataFrame"
 ) -> "pd.DataFrame":
-    return _rows(channel, states, _last_of(channel, notifications), now_s)
-
-
-def _rows(channel: str, states: dict[Pair, tuple[str, str]], last: dict[Pair, _Last], now_s: float) -> "pd.DataFrame":
+    last = _last_of(channel, notifications)
     rows = [
         (channel, *pair, last[pair].revision + 1 if pair in last else 1, state, event, now_s)
         for pair, (state, event) in states.items()
@@ -164,7 +161,7 @@ def announce(
         except EnvironmentProblem as error:
             problem = str(error)
         states = dict.fromkeys(message.pairs, (FAILED if problem else SENT, message.event))
-        store.add_notifications(partial(_outcome, channel.name, states, moment_s))
+        store.add_notifications(partial(_rows, channel.name, states, moment_s))
         sent.append(Announcement(channel.name, title, body, problem))
     return sent
 

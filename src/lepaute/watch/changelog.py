@@ -172,22 +172,14 @@ def read_changelog(events: Path | None = None, outliers: Path | None = None) -> 
     )
 
 
-def write_events(path: Path, entries: Iterable[Event]) -> None:
-    """Writes the file of events whole."""
-    _write(path, "type", ((entry, entry.kind) for entry in entries))
-
-
-def write_outliers(path: Path, entries: Iterable[Outlier]) -> None:
-    """Writes the file of outliers whole."""
-    _write(path, "jobid", ((entry, entry.job) for entry in entries))
-
-
-def _write(path: Path, own: str, entries: Iterable[tuple[Event | Outlier, str]]) -> None:
-    rows = (
-        (entry.date.isoformat(), entry.nodes.cluster, entry.nodes.text, cell, entry.reason, entry.author)
-        for entry, cell in entries
-    )
-    write_atomic(path, csv_text([("date", "cluster", "node", own, "description", "author"), *rows]).encode())
+def write_entries(path: Path, column: str, entries: Iterable[Event | Outlier]) -> None:
+    """Writes the file of events (column "type") or of outliers ("jobid") whole."""
+    rows = [("date", "cluster", "node", column, "description", "author")]
+    for entry in entries:
+        cell = entry.kind if isinstance(entry, Event) else entry.job
+        nodes = entry.nodes
+        rows.append((entry.date.isoformat(), nodes.cluster, nodes.text, cell, entry.reason, entry.author))
+    write_atomic(path, csv_text(rows).encode())
 
 
 def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, str], Entry]) -> tuple[Entry, ...]:
@@ -195,8 +187,7 @@ def _entries(path: Path, own: str, type_: Callable[[dt.date, NodeSet, str, str, 
     needed = ("date", "cluster", "node", own, "description")
     entries = []
     with csv_reader(path, "a CSV file of events or outliers", MAX_BYTES) as reader:
-        missing = [name for name in needed if name not in (reader.fieldnames or ())]
-        if missing:
+        if missing := [name for name in needed if name not in (reader.fieldnames or ())]:
             raise InputError(f"there is no column {missing[0]}; the first line is {','.join(needed)},author")
         for row in reader:
             if "" in row:

@@ -12,16 +12,7 @@ from pathlib import Path
 import pandas
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import (
-    Changelog,
-    Event,
-    Inventory,
-    NodeSet,
-    Outlier,
-    read_changelog,
-    write_events,
-    write_outliers,
-)
+from lepaute.watch.changelog import Changelog, Event, Inventory, NodeSet, Outlier, read_changelog, write_entries
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
 from lepaute.watch.store import Store
 from lepaute.watch.values import day_of, start_of
@@ -144,9 +135,9 @@ def export_changelog(store: "Store", events: Path | None = None, outliers: Path 
     """Writes the entries in force into the two CSV files, which `import_changelog` reads back; returns them."""
     log = logged_changelog(store)
     if events is not None:
-        write_events(events, log.events)
+        write_entries(events, "type", log.events)
     if outliers is not None:
-        write_outliers(outliers, log.outliers)
+        write_entries(outliers, "jobid", log.outliers)
     return log
 
 

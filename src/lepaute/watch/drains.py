@@ -74,14 +74,15 @@ def verdict_of(
     actions: Sequence[tuple[str, float]],
     scheduler: NodeState | None,
     now_s: float,
+    calm: Verdict = Verdict.HEALTHY,
 ) -> Verdict:
     """regressions : rows of watch.alarms.standing, of one node or of all; values : its factor values
 
     actions : (action, recorded_s) of the node, the earliest first
-    scheduler : None if it was not asked
+    scheduler : None if it was not asked; calm : of a node without an open regression
     """
     if regressions.empty:
-        return Verdict.HEALTHY if (values["state"] == "done").any() else Verdict.UNKNOWN
+        return calm if (values["state"] == "done").any() else Verdict.UNKNOWN
     own = regressions[regressions["node"] != ALL]
     if own.empty:
         return Verdict.SHARED
@@ -223,19 +224,15 @@ def node_health(
         elif late:
             ago = counted(int(now_s // DAY_S) - int(start_of(last) // DAY_S), "day")
             other = Verdict.UNKNOWN, f"no node has had a value since {last}, for {ago}"
-        test = partial(_tested, regressed, own, known, state, other[0], now_s)
+        test = partial(verdict_of, regressed, own, scheduler=state, now_s=now_s, calm=other[0])
         reason = _reason(regressed) or other[1]
         if drains is None:
-            health.append(NodeHealth(name, cluster, node, test(store.node_actions()), reason))
+            health.append(NodeHealth(name, cluster, node, test(_history(store.node_actions(), *known)), reason))
         else:
             health.append(_act(store, name, known, reason, test, drains, now_s))
     looks = notice.worth_a_look(found)
-    return [
-        replace(
-            each, worth_a_look=summary.WorthALook(tuple(look for look in looks if (look.cluster, look.node) == known))
-        )
-        for each, known in zip(health, nodes.values(), strict=True)
-    ]
+    lines = [tuple(look for look in looks if (look.cluster, look.node) == known) for known in nodes.values()]
+    return [replace(node, worth_a_look=summary.WorthALook(of)) for node, of in zip(health, lines, strict=True)]
 
 
 def _few(values: "pd.DataFrame") -> str:
@@ -247,26 +244,12 @@ def _few(values: "pd.DataFrame") -> str:
     return f"{counted(jobs, 'job')} of a factor, and {MIN_JOBS} are needed" if jobs else "no job has left a value"
 
 
-def _tested(
-    regressed: "pd.DataFrame",
-    own: "pd.DataFrame",
-    known: Node,
-    scheduler: NodeState | None,
-    other: Verdict,
-    now_s: float,
-    actions: "pd.DataFrame",
-) -> Verdict:
-    """other : of a node without an open regression"""
-    verdict = verdict_of(regressed, own, _history(actions, *known), scheduler, now_s)
-    return other if verdict is Verdict.HEALTHY else verdict
-
-
 def _act(
     store: "Store",
     name: str,
     known: Node,
     reason: str,
-    test: Callable[["pd.DataFrame"], Verdict],
+    test: Callable[[Sequence[tuple[str, float]]], Verdict],
     drains: Drains,
     now_s: float,
 ) -> NodeHealth:
@@ -274,8 +257,9 @@ def _act(
     full: list[int] = []
 
     def decide(actions: "pd.DataFrame") -> "pd.DataFrame":
-        verdicts.append(test(actions))
-        action = _next_action(verdicts[-1], (_history(actions, *known) or [(CLOSED, 0.0)])[-1][0])
+        history = _history(actions, *known)
+        verdicts.append(test(history))
+        action = _next_action(verdicts[-1], history[-1][0] if history else CLOSED)
         if action == DRAINED:
             drained = len(_ours(actions, known[0], drains, now_s) - {name})
             if drained >= drains.most:

@@ -70,8 +70,7 @@ def check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
-    missing = [name for name in COLUMNS if name not in frame]
-    if missing:
+    if missing := [name for name in COLUMNS if name not in frame]:
         raise InputError(f"the table of factor values has no column {missing[0]}; it needs {', '.join(COLUMNS)}")
     columns: dict[str, pd.Series[Any]] = {}
     for name, kind in COLUMNS.items():
@@ -119,6 +118,13 @@ def is_packed(column: "pd.Series[Any]") -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype) and column.cat.categories.is_monotonic_increasing
 
 
+def same_cells(a: "pd.Series[Any]", b: "pd.Series[Any]") -> bool:
+    """Whether the cells are the same, one after the other."""
+    if is_packed(a) and is_packed(b) and a.cat.categories.equals(b.cat.categories):
+        a, b = a.cat.codes, b.cat.codes
+    return np.array_equal(a, b)
+
+
 def _refuse(faulty: "pd.Series[bool]", frame: "pd.DataFrame", column: str, what: str) -> None:
     if faulty.any():
         at = int(faulty.to_numpy().argmax())
@@ -135,8 +141,7 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     table : as check_values returns it. Rows that are not done are left out; the order is that of machine, time and job.
     Raises InputError if a factor occurs nowhere.
     """
-    unknown = [factor for factor in factors if not (table["factor"] == factor).any()]
-    if unknown:
+    if unknown := [factor for factor in factors if not (table["factor"] == factor).any()]:
         raise InputError(
             f"no row has the factor {unknown[0]!r}; there are {', '.join(sorted(table['factor'].unique())) or 'none'}"
         )

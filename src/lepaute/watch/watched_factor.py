@@ -110,9 +110,7 @@ class WatchedFactor(Public):
         ax.set_yticks(range(0, len(machines), step), [_name(*each) for each in machines[::step]], fontsize=7)
         ax.set(ylim=(len(machines) - 0.4, -0.6))
         what = {"jobs": "each job", "means": f"mean of {self.window} jobs", "values": "values"}[view]
-        ax.set_title(f"{self.name}, {what}", loc="left", fontsize="medium")
-        self._draw_events(ax)
-        return ax
+        return self._with_events(ax, f"{self.name}, {what}")
 
     def evolution(
         self, node: str, cpu: int | None = None, view: Literal["jobs", "means"] = "jobs", ax: "axes.Axes | None" = None
@@ -146,10 +144,8 @@ class WatchedFactor(Public):
             ax.set_ylim(ends[0] - room, ends[1] + room)
         ax.set_ylabel(self._factor.label)
         what = f", mean of {self.window} jobs" if view == "means" else ""
-        ax.set_title(f"{_name(node, cpu or 0)}{what}", loc="left", fontsize="medium")
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1.12), ncols=3, fontsize="small", frameon=False)
-        self._draw_events(ax, node)
-        return ax
+        return self._with_events(ax, f"{_name(node, cpu or 0)}{what}", node)
 
     def distribution(self, ax: "axes.Axes | None" = None) -> "axes.Axes":
         """The last values of all CPUs, with their mean and coefficient of spatial variability.
@@ -167,8 +163,8 @@ class WatchedFactor(Public):
         ax.axvline(spread.mean * scale, color="#222222", linestyle="--", linewidth=1)
         ax.set(xlabel=self._factor.label, ylabel="CPUs")
         mean = f"mean {significant(spread.mean * scale, 4)} {unit}".rstrip()
-        text = f"{mean}, spatial variability {percent(spread.coefficient)}"
-        ax.set_title(text, loc="left", fontsize="medium")
+        title = f"{mean}, spatial variability {percent(spread.coefficient)}"
+        ax.set_title(title, loc="left", fontsize="medium")
         if len(cpus) > 1:
             ax.legend(fontsize="small", frameon=False)
         return ax
@@ -197,13 +193,14 @@ class WatchedFactor(Public):
             raise InputError(f"no job of {self.name} is done; there is nothing to draw")
         return last
 
-    def _draw_events(self, ax: "axes.Axes", node: str | None = None) -> None:
+    def _with_events(self, ax: "axes.Axes", title: str, node: str | None = None) -> "axes.Axes":
         """Lines at the dates of events, coloured and dashed by type, with their reasons above; of a node its own."""
+        ax.set_title(title, loc="left", fontsize="medium")
         begins, ends = (float(edge) for edge in ax.get_xlim())
         for event in self.events:
             day = event.start_s / DAY_S
-            own = node is None or event.nodes.among({(self._factor.cluster, node)})
-            if not own or not begins <= day <= ends:
+            touched = node is None or event.nodes.among({(self._factor.cluster, node)})
+            if not touched or not begins <= day <= ends:
                 continue
             colour, dashes = EVENTS[event.kind]
             ax.axvline(day, color=colour, linestyle=dashes, linewidth=1.2)
@@ -213,6 +210,7 @@ class WatchedFactor(Public):
                 textcoords="offset points", color=colour, fontsize=7, annotation_clip=True,
             )  # fmt: skip
             label.set_parse_math(False)  # reasons are what people wrote
+        return ax
 
 
 def _name(node: str, cpu: int) -> str:

@@ -206,8 +206,7 @@ class Watch:
         (names,) = vectors_asked([name])
         there = self.store.factors()
         known = set(there.loc[there["cluster"] == cluster, "factor"])
-        unknown = [each for each in names if each not in known]
-        if unknown:
+        if unknown := [each for each in names if each not in known]:
             has = ", ".join(sorted(known)) or "none"
             raise InputError(f"the cluster {cluster[:80]!r} has no factor {unknown[0][:80]!r}; it has {has}")
         found = open_regressions(self.store)

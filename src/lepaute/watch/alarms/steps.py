@@ -149,10 +149,10 @@ def _series_of(values: pd.DataFrame, changelog: Changelog) -> list[_Series]:
 
 def of_group(table: pd.DataFrame, group: Iterable[Any]) -> pd.DataFrame:
     """The rows of a table of this cluster, factor and stratum."""
-    mine = np.ones(len(table), np.bool_)
+    chosen = np.ones(len(table), np.bool_)
     for name, value in zip(GROUP, group, strict=True):
-        mine &= (table[name] == value).to_numpy(np.bool_)
-    return table[mine]
+        chosen &= (table[name] == value).to_numpy(np.bool_)
+    return table[chosen]
 
 
 def _episodes(alarms: list[Row]) -> list[list[Row]]:
@@ -252,9 +252,8 @@ def _hit(own: Mapping[Machine, Row], strongest: Row, every: Sequence[_Series]) -
     together = _together(testable, date_s)
     raw = _changes(testable, date_s, ())
     apart = _changes(testable, date_s, testable)
-    said = {whole: together}
-    said |= {each: raw[each] for each in own if each in apart and apart[each].p_value < NAMED}
-    return _Hit(date_s, tuple(testable), said)
+    clear = {machine: raw[machine] for machine in own if machine in apart and apart[machine].p_value < NAMED}
+    return _Hit(date_s, tuple(testable), {whole: together} | clear)
 
 
 def _moved(left: Sequence[_Series], date_s: float, direction: int, usual: float) -> bool:
@@ -432,9 +431,9 @@ def same_machines(
 
 def _belongs(rows: list[dict[Any, Any]], first: list[dict[Any, Any]], date: str, within_s: float) -> bool:
     if within_s:
-        apart = abs(median(row[date] for row in rows) - median(row[date] for row in first)) > within_s
+        distant = abs(median(row[date] for row in rows) - median(row[date] for row in first)) > within_s
     else:
-        apart = rows[0][date] // DAY_S != first[0][date] // DAY_S
+        distant = rows[0][date] // DAY_S != first[0][date] // DAY_S
     nodes, first_nodes = {row["node"] for row in rows}, {row["node"] for row in first}
     same_cluster = rows[0]["cluster"] == first[0]["cluster"]
-    return same_cluster and not apart and 2 * len(nodes & first_nodes) > len(first_nodes) and nodes <= first_nodes
+    return same_cluster and not distant and 2 * len(nodes & first_nodes) > len(first_nodes) and nodes <= first_nodes

@@ -207,16 +207,11 @@ class Stretches:
         least = enough(seen[seen > 0])
         found = np.flatnonzero((evidence >= least) & looked_at[group])
         for number in found:
-            if number in self._open:  # the same change goes on
-                continue
-            self._open[int(number)] = Look(
-                dict(zip(STREAM, self.keys[number], strict=True)),
-                int(self.streams.day[at]),
-                int(self.small_begun[number]),
-                float(evidence[number]),
-                least,
-                int(self.small.directions()[number]),
-            )
+            if number not in self._open:  # else the same change goes on
+                key, begun = dict(zip(STREAM, self.keys[number], strict=True)), int(self.small_begun[number])
+                strength, direction = float(evidence[number]), int(self.small.directions()[number])
+                look = Look(key, int(self.streams.day[at]), begun, strength, least, direction)
+                self._open[int(number)] = look
         self._looked[at] = found
         self.begin_looking(found, at)
 
@@ -330,8 +325,8 @@ class Stretches:
         with np.errstate(invalid="ignore"):
             changed_s = float(np.nanmin(self.streams.times_s[change, members]))
         # a machine that has begun anew meanwhile has less than two values; it is asked about the date like all others
-        told = [int(member) for member in members if self._values(int(member), at)[1].size > 1]
-        return [self._described(each, name, at, direction) | {"changed_s": changed_s} for each in told]
+        known = [int(member) for member in members if self._values(int(member), at)[1].size > 1]
+        return [self._described(each, name, at, direction) | {"changed_s": changed_s} for each in known]
 
     def _values(self, number: int, at: int) -> tuple[Integers, Floats]:
         """Rounds of the stretch with a value, and values of a machine or fleet, less what the fleet shares."""

@@ -53,7 +53,7 @@ RESIDUAL_FACTORS = tuple(coefficient_name(term, residual=True) for term in TERMS
 
 
 @dataclass(frozen=True, slots=True)
-class DgemmCalls:
+class _DgemmCalls:
     """The calls on one processor of a node, vectors of shape (calls,); durations less the cost of the clock."""
 
     node: str
@@ -65,12 +65,12 @@ class DgemmCalls:
     conditions: "Mapping[str, str]"
 
 
-def _dgemm_calls(run: ArchivedRun) -> tuple[DgemmCalls, ...]:
+def _dgemm_calls(run: ArchivedRun) -> tuple[_DgemmCalls, ...]:
     """By node and processor; none where no dgemm was timed. Raises FitError, one line, for a table that cannot be."""
     return run.once("dgemm calls", lambda: _calls(run))
 
 
-def _calls(run: ArchivedRun) -> tuple[DgemmCalls, ...]:
+def _calls(run: ArchivedRun) -> tuple[_DgemmCalls, ...]:
     if run.is_calibration:
         frame, load = _of_calibration(run)
     else:
@@ -87,7 +87,7 @@ def _calls(run: ArchivedRun) -> tuple[DgemmCalls, ...]:
         if "clock_cost_s" in rows:
             duration = np.maximum(duration - rows["clock_cost_s"].to_numpy(np.float64), 0.0)
         conditions = {**run.blas(str(node)), **load, "sizes of dgemm": cells_text(rows, columns)}
-        calls.append(DgemmCalls(str(node), int(str(cpu)), m, n, k, duration, conditions))
+        calls.append(_DgemmCalls(str(node), int(str(cpu)), m, n, k, duration, conditions))
     return tuple(calls)
 
 

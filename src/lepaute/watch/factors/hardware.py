@@ -89,12 +89,12 @@ def workloads(run: ArchivedRun) -> Iterator[FactorValue]:
         return
     nodes = run.named_nodes(table, WORKLOADS)
     for (node, workload, figure), rows in table.groupby([nodes, "workload", "figure"], sort=True):
-        told = {
+        notes = {
             name: " | ".join(sorted(rows[column].dropna().astype(str).unique()))
             for name, column in (("command", "command"), ("pattern", "pattern"), ("stress-ng", "stress_ng"))
             if column in rows
         }
-        how = {name: text for name, text in told.items() if text}
+        how = {name: text for name, text in notes.items() if text}
         value = float(np.median(_numbers(rows["value"])))
         yield FactorValue(str(node), f"workload_{workload}_{figure}", value, conditions=how)
 

@@ -84,10 +84,7 @@ def _with_omitted(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
 
 
 def _recognised(source: Source) -> str:
-    for name, (is_one, _) in _READERS.items():
-        if is_one(source):
-            return name
-    return CSV
+    return next((name for name, (fits, _) in _READERS.items() if fits(source)), CSV)
 
 
 def _unknown(source: Source) -> InputError:

@@ -279,7 +279,7 @@ def _shared_days(x: Floats, refs: References, day: Integers, group: Integers, no
         effect[all_rows] = estimate.effect
         share[usable] = estimate.share
         peers[all_rows], peers_n[all_rows] = estimate.without(refs.series[all_rows])
-        nodes[all_rows] = estimate.other_nodes(node[all_rows])
+        nodes[all_rows] = len(estimate.nodes) - np.isin(node[all_rows], estimate.nodes)
         enough = len(estimate.nodes) > MIN_NODES
         more, more_degrees = state.add(x[usable] - estimate.effect, refs.series[usable], estimate.share, enough)
         total, total_degrees = total + more, total_degrees + more_degrees
@@ -371,9 +371,6 @@ class _Effect:
         weight = np.maximum(self.weight.sum() - own, 0.0)
         # the weight of a machine is n / (n + 1)
         return peers, 1 / np.maximum(np.where(weight > 0, peers / np.where(weight > 0, weight, 1.0) - 1, 1.0), 1e-9)
-
-    def other_nodes(self, node: Integers) -> Integers:
-        return np.asarray(len(self.nodes) - np.isin(node, self.nodes).astype(np.int64))
 
 
 def _effect(x: Floats, series: Integers, node: Integers, state: _Series, spread: Floats) -> _Effect:

@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.watch.alarms.standing import concerned
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.store.rows import row_keys
-from lepaute.watch.values import MACHINE, in_turn, is_packed, numbered_nodes
+from lepaute.watch.values import MACHINE, in_turn, numbered_nodes, same_cells
 
 Digests = npt.NDArray[np.uint64]
 JOB = [*MACHINE, "started_s", "job", "stratum"]
@@ -82,15 +81,10 @@ def references(observations: pd.DataFrame, changelog: Changelog) -> References:
 
 def _are_equal(jobs: pd.DataFrame, observations: pd.DataFrame) -> bool:
     """Whether the observations are of these jobs; False for texts that are not packed, which take long to compare."""
-    return len(jobs) == len(observations) and all(_is_equal(jobs[name], observations[name]) for name in JOB)
-
-
-def _is_equal(column: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
-    if column.dtype != other.dtype or column.dtype == "str":
-        return False
-    if is_packed(column):
-        column, other = column.cat.codes, other.cat.codes
-    return np.array_equal(column.to_numpy(), other.to_numpy())
+    columns = [(jobs[name], observations[name]) for name in JOB]
+    return all(a.dtype == b.dtype and a.dtype != "str" for a, b in columns) and all(
+        same_cells(*each) for each in columns
+    )
 
 
 def _references(observations: pd.DataFrame, changelog: Changelog) -> References:

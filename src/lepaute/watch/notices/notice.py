@@ -244,16 +244,13 @@ def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, 
 
 def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
     """The lines of the second tier that stand, of what no open regression covers; shown under their own LABEL."""
-    rows = found.judged.looks
-    covered = [found.rows[found.rows["node"].isin([row["node"], ALL])] for row in rows.to_dict("records")]
-    return tuple(
-        Notice(
-            SMALL, row["cluster"], row["node"], int(row["cpu"]), row["factor"], row["changed_s"], row["size"], nan, text
-        )
-        for row, own in zip(rows.to_dict("records"), covered, strict=True)
-        if row["stands"] and not ((own["cluster"] == row["cluster"]) & (own["factor"] == row["factor"])).any()
-        for text in [look_text(row)]
-    )
+    lines = []
+    for row in found.judged.looks.to_dict("records"):
+        open_rows = found.rows[found.rows["node"].isin([row["node"], ALL]) & (found.rows["cluster"] == row["cluster"])]
+        if row["stands"] and not (open_rows["factor"] == row["factor"]).any():
+            machine = row["cluster"], row["node"], int(row["cpu"]), row["factor"]
+            lines.append(Notice(SMALL, *machine, row["changed_s"], row["size"], nan, look_text(row)))
+    return tuple(lines)
 
 
 def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None = None) -> tuple[Notice, ...]:

@@ -166,9 +166,8 @@ def find_change_points(
             if found is not None:
                 drifts[number] = found
     for group in groups:
-        _one_shape_a_node(
-            [(numbers[id(series)], series) for series in group.machines], cuts, drifts, corrected, confidence
-        )
+        machines = [(numbers[id(series)], series) for series in group.machines]
+        _one_shape_a_node(machines, cuts, drifts, corrected, confidence)
     points = list(drifts.values())
     for group in groups:
         own = [cut for series in group.machines for cut in cuts.get(numbers[id(series)], [])]
@@ -345,9 +344,8 @@ def _steady(group: SeriesGroup) -> SeriesGroup:
     left = list(group.machines)
     for places, rows in of_equal_length([machine.relative for machine in group.machines]):
         if rows.shape[1] >= MIN_FOR_RESPONSE:
-            for place, values in zip(
-                places, _without_response([left[each] for each in places], rows, dates), strict=True
-            ):
+            machines = [left[place] for place in places]
+            for place, values in zip(places, _without_response(machines, rows, dates), strict=True):
                 left[place] = replace(left[place], relative=values)
     return replace(group, machines=tuple(left))
 
@@ -387,26 +385,11 @@ def _point(
     series: WatchedSeries, last: int, first: int, size: float, half: float, p_value: float, base: float
 ) -> ChangePoint:
     """The change between the dates number `last` and `first`."""
-    before = base * series.scale
-    return ChangePoint(
-        series.cluster,
-        series.node,
-        series.cpu,
-        series.stratum,
-        series.factor,
-        float(series.started_s[last]),
-        float(series.started_s[first]),
-        float(series.started_s[last]),
-        float(series.started_s[first]),
-        size,
-        size - half,
-        size + half,
-        p_value,
-        before,
-        before * (1 + size),
-        series.archives[last],
-        series.archives[first],
-    )
+    place = series.cluster, series.node, series.cpu, series.stratum, series.factor
+    dates = float(series.started_s[last]), float(series.started_s[first])
+    before, archives = base * series.scale, (series.archives[last], series.archives[first])
+    bounds = size, size - half, size + half
+    return ChangePoint(*place, *dates, *dates, *bounds, p_value, before, before * (1 + size), *archives)
 
 
 def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator[ChangePoint]:
@@ -419,10 +402,10 @@ def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator
     for series in group.machines:
         left = [cut for cut in own if cut.series is series]
         for cut in shared:
-            mine = next((each for each in left if _is_same_change(each, cut)), None)
-            point = _with_common(series, mine, cut)
-            if mine is not None:
-                left.remove(mine)
+            alone = next((other for other in left if _is_same_change(other, cut)), None)
+            point = _with_common(series, alone, cut)
+            if alone is not None:
+                left.remove(alone)
             if point is not None:
                 yield point
         yield from map(_alone, left)
@@ -430,32 +413,24 @@ def _points(group: SeriesGroup, own: list[_Cut], common: list[_Cut]) -> Iterator
 
 def _alone(cut: _Cut) -> ChangePoint:
     base = 1.0 + cut.shift.before if cut.shift.before > -1 else 1.0
-    found = _point(
-        cut.series,
-        cut.index - 1,
-        cut.index,
-        cut.shift.difference / base,
-        cut.shift.half_width(cut.confidence) / base,
-        cut.p_value,
-        base,
-    )
+    size, half = cut.shift.difference / base, cut.shift.half_width(cut.confidence) / base
+    found = _point(cut.series, cut.index - 1, cut.index, size, half, cut.p_value, base)
     return replace(found, earliest_s=cut.bounds[0], latest_s=cut.bounds[1])
 
 
-def _with_common(one: WatchedSeries, mine: _Cut | None, cut: _Cut) -> ChangePoint | None:
-    """The change of a machine where all together changed by `cut`, and it by itself by `mine` on top of that."""
-    index = mine.index if mine is not None else int(np.searchsorted(one.started_s, cut.dates[1]))
-    if not 0 < index < len(one.started_s):
+def _with_common(series: WatchedSeries, alone: _Cut | None, cut: _Cut) -> ChangePoint | None:
+    """The change of a machine where all together changed by `cut`, and it by itself by `alone` on top of that."""
+    index = alone.index if alone is not None else int(np.searchsorted(series.started_s, cut.dates[1]))
+    if not 0 < index < len(series.started_s):
         return None
-    difference = cut.shift.difference + (mine.shift.difference if mine is not None else 0.0)
-    half = cut.shift.half_width(cut.confidence)
-    if mine is not None:
-        half = sqrt(half**2 + mine.shift.half_width(mine.confidence) ** 2)
-    base = 1.0 + float(np.median(one.relative[max(0, index - COMMON_REACH) : index])) + cut.shift.before
+    parts = [cut] if alone is None else [cut, alone]
+    difference = sum(part.shift.difference for part in parts)
+    half = sqrt(sum(part.shift.half_width(part.confidence) ** 2 for part in parts))
+    base = 1.0 + float(np.median(series.relative[max(0, index - COMMON_REACH) : index])) + cut.shift.before
     base = base if base > 0 else 1.0
-    p_value = min(cut.p_value, mine.p_value) if mine is not None else cut.p_value
-    found = _point(one, index - 1, index, difference / base, half / base, p_value, base)
-    bounds = mine.bounds if mine is not None else cut.bounds
+    p_value = min(part.p_value for part in parts)
+    found = _point(series, index - 1, index, difference / base, half / base, p_value, base)
+    bounds = parts[-1].bounds
     return replace(found, earliest_s=min(bounds[0], found.after_s), latest_s=max(bounds[1], found.before_s))
 
 

@@ -72,12 +72,7 @@ def _from_store(store: "Store") -> Callable[[str], Archive]:
 def _of_nodes(setup: Setup, nodes: tuple[Node, ...]) -> Setup:
     """Only what is about these nodes, or about the whole experiment."""
     every = {node for values in setup.facts.values() for node in values if node}
-    kept = {
-        node
-        for node in every
-        for cluster, name in nodes
-        if node in (name, f"{cluster}-{name}") or node.removeprefix(f"{cluster}-") == name
-    }
+    kept = {node for node in every for cluster, name in nodes if node in (name, f"{cluster}-{name}")}
     if not kept:
         return setup  # another name: rather too much than nothing
     facts = {

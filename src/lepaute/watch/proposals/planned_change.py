@@ -19,7 +19,7 @@ from lepaute.stats.robust import robust_sd
 from lepaute.stats.student import student_quantile
 from lepaute.watch.changelog import Changelog
 from lepaute.watch.judging.reference import references
-from lepaute.watch.values import DAY_S, MACHINE, check_values, vectors
+from lepaute.watch.values import DAY_S, MACHINE, check_values, start_of, vectors
 
 CONFIDENCE = 0.95
 #: On either side, or there is no error to speak of; and pairs of a machine before and after.
@@ -64,14 +64,12 @@ def before_after(
         raise InputError(f"the confidence is {confidence!r}; give a number between 0 and 1, such as {CONFIDENCE}")
     table = check_values(values)
     wanted = sorted(table["factor"].unique() if factors is None else factors)
-    moment = dt.datetime.combine(date, dt.time(), dt.UTC).timestamp()
-    parts = [
-        _of_factor(vectors(table, (factor,)), factor, moment, changelog or Changelog(), confidence) for factor in wanted
-    ]
-    found = [part for part in parts if len(part)]
-    if not found:
+    moment, log = start_of(date), changelog or Changelog()
+    parts = [_of_factor(vectors(table, (factor,)), factor, moment, log, confidence) for factor in wanted]
+    parts = [part for part in parts if len(part)]
+    if not parts:
         raise InputError(f"no machine was measured in the same way both before and after {date}")
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)
 
 
 def _of_factor(
@@ -161,8 +159,9 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
         "p_differs": float("nan"),
     }
     nothing = dict.fromkeys(("before", "after", "change", "low", "high", "p_value", "p_adjusted"), float("nan"))
+    row |= {**nothing, "missing": missing}
     if missing:
-        return row | nothing | {"missing": missing}
+        return row
     shift = level_shift(before, after, rho, pooled=False)
     base = abs(shift.before)
     half = shift.half_width(confidence)
@@ -179,8 +178,6 @@ def _compared(before: "Floats", after: "Floats", rho: float, confidence: float) 
         "low": relative[0] - relative[1],
         "high": relative[0] + relative[1],
         "p_value": p,
-        "p_adjusted": float("nan"),
-        "missing": 0,
     }
 
 

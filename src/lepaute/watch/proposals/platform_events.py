@@ -37,7 +37,7 @@ from lepaute.watch.proposals.proposed_event import (
     shared_groups,
 )
 from lepaute.watch.store.rows import row_keys
-from lepaute.watch.values import DAY_S, Machine, Node, backward_jobs, check_values, is_of, is_of_job, nodes_of
+from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values, is_of, is_of_job, nodes_of
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
 
@@ -87,15 +87,12 @@ def propose(
         how: dict[str, Any] = {"least_change": least_change, "level": level, "since_s": since_s}
         events += day_events(verdicts, values, counted=unexplained, **how)
     if inventory is not None:
-        events = [_grouped(event, inventory, nodes_of(values)) for event in events]
+        measured = nodes_of(values)
+        for number, event in enumerate(events):
+            clusters = {cluster for cluster, _ in event.nodes}
+            groups = shared_groups(inventory, event.nodes, [node for node in measured if node[0] in clusters])
+            events[number] = replace(event, groups=groups)
     return tuple(sorted(events, key=lambda event: (event.shape == DAYS, -event.weight, event.before_s, event.machines)))
-
-
-def _grouped(event: ProposedEvent, inventory: Inventory, measured: Sequence[Node]) -> ProposedEvent:
-    """The event with the groups of the inventory that explain it, among the nodes measured of its clusters."""
-    clusters = {cluster for cluster, _ in event.nodes}
-    groups = shared_groups(inventory, event.nodes, [node for node in measured if node[0] in clusters])
-    return replace(event, groups=groups)
 
 
 def _unexplained(
@@ -124,9 +121,9 @@ def _unexplained(
     directions = verdicts["direction"].to_numpy()
 
     def explain(name: tuple[str, str, int, str], begin_s: float, end_s: float, direction: int = 0) -> None:
-        mine = of_series.get(name, np.zeros(0, np.int64))
-        explained = (started[mine] >= begin_s) & (started[mine] < end_s)
-        kept[mine[explained & ((directions[mine] == direction) | (direction == 0))]] = False
+        places = of_series.get(name, np.zeros(0, np.int64))
+        explained = (started[places] >= begin_s) & (started[places] < end_s)
+        kept[places[explained & ((directions[places] == direction) | (direction == 0))]] = False
 
     for point in points:
         name = (point.cluster, point.node, point.cpu, point.factor)

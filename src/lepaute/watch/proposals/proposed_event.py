@@ -8,7 +8,7 @@ dahu-[29-32],c8,r2,s1
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -105,12 +105,8 @@ def shared_groups(inventory: Inventory, changed: Iterable[Node], measured: Itera
             inside = len(members & hit)
             p = float(stats.hypergeom.sf(inside - 1, len(of_node), len(members), len(of_node.keys() & hit)))
             tested.append(SharedGroup(kind, name, inside, len(members), p))
-    found = [
-        SharedGroup(each.kind, each.name, each.changed, each.members, min(1.0, each.p_value * len(tested)))
-        for each in tested
-        if each.p_value * len(tested) <= LEVEL
-    ]
-    return tuple(sorted(found, key=lambda group: (group.p_value, group.kind, group.name)))
+    groups = [replace(group, p_value=p) for group in tested if (p := group.p_value * len(tested)) <= LEVEL]
+    return tuple(sorted(groups, key=lambda group: (group.p_value, group.kind, group.name)))
 
 
 @dataclass(frozen=True, slots=True)

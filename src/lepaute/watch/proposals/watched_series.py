@@ -208,9 +208,8 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     part = part.rename(columns={factor: "value"})
     order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
     series, started_s = part["series"].to_numpy()[order], part["started_s"].to_numpy()[order]
-    if (
-        (np.diff(series) == 0) & (np.diff(started_s) == 0)
-    ).any():  # jobs of the same moment count once, by their median
+    at_once = (np.diff(series) == 0) & (np.diff(started_s) == 0)
+    if at_once.any():  # jobs of the same moment count once, by their median
         firsts = {name: (name, "first") for name in ("archive", "begin_s")}
         part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
     else:

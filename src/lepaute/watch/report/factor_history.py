@@ -6,7 +6,6 @@ Pages, notebooks and pictures draw from this; it is what `lepaute watch test` sa
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from lepaute.watch.judging.recorded_tests import Selection, recorded_tests
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.findings import VERDICT_COLUMNS, findings_in
 from lepaute.watch.store import Store
-from lepaute.watch.values import check_values, is_packed
+from lepaute.watch.values import check_values, same_cells
 
 _KEY = ["node", "cpu", "job"]
 _OF_VALUES = [*_KEY, "started_s", "stratum", "value", "state", "archive"]
@@ -131,9 +130,8 @@ def factor_rows(
     if table.empty:  # a vector
         table = single[[*_KEY, "started_s", "stratum", "archive"]].assign(value=np.nan, state="done")
     table = _beside(table, single, dict(zip(_OF_VERDICT, _OF_VERDICT, strict=True)))
-    untested = (table["missing"] != 0).to_numpy()  # NaN if there is no verdict
-    for name in ("p_value", "low", "high"):
-        table.loc[untested, name] = np.nan
+    # NaN if there is no verdict
+    table.loc[(table["missing"] != 0).to_numpy(), ["p_value", "low", "high"]] = np.nan
     table["direction"] = table["direction"].fillna(0).astype("int8")
     table["outlier"] = (table["outlier"] == 1).to_numpy(np.bool_)  # absent: no verdict
     table = table.drop(columns="missing").sort_values(["node", "cpu", "started_s", "job"], ignore_index=True)
@@ -152,19 +150,12 @@ def factor_rows(
 def _beside(table: "pd.DataFrame", verdicts: "pd.DataFrame", names: dict[str, str]) -> "pd.DataFrame":
     """The table with columns of the verdicts on its jobs, by the names that they get; absent without a verdict."""
     done = np.flatnonzero((table["state"] == "done").to_numpy(np.bool_))
-    if len(done) != len(verdicts) or not all(_same(table[key].iloc[done], verdicts[key]) for key in _KEY):
+    if len(done) != len(verdicts) or not all(same_cells(table[key].iloc[done], verdicts[key]) for key in _KEY):
         return table.merge(verdicts[[*_KEY, *names]].rename(columns=names), how="left", on=_KEY)
     columns = {new: np.full(len(table), np.nan) for new in names.values()}
     for name, new in names.items():  # in the same order
         columns[new][done] = verdicts[name].to_numpy()
     return table.assign(**columns)
-
-
-def _same(one: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
-    """Whether the cells are the same, one after the other."""
-    if is_packed(one) and is_packed(other) and one.cat.categories.equals(other.cat.categories):
-        one, other = one.cat.codes, other.cat.codes
-    return np.array_equal(one, other)
 
 
 def _with_window(table: "pd.DataFrame", verdicts: "pd.DataFrame", window: int) -> "pd.DataFrame":

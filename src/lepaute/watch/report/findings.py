@@ -81,8 +81,9 @@ def findings_in(verdicts: pd.DataFrame, level: float, earlier: Findings | None =
         windows = list(dict.fromkeys(verdicts["r"]))
         suspects = pd.concat([earlier.suspects, suspects])
         suspects = suspects.assign(window=[windows.index(r) for r in suspects["r"]])
-        suspects = suspects.sort_values(["window", *MACHINE, "started_s", "job"], ignore_index=True)
-        suspects = suspects.drop(columns="window")
+        suspects = suspects.sort_values(["window", *MACHINE, "started_s", "job"], ignore_index=True).drop(
+            columns="window"
+        )
         if len(earlier.waiting):
             key = [*MACHINE, "factor"]
             later = set(latest[key].itertuples(index=False, name=None))

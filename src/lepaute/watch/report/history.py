@@ -129,16 +129,9 @@ def days_of(verdicts: "pd.DataFrame", evenings: "Mapping[dt.date, pd.DataFrame]"
         for date, rows in evenings.items()
         if len(rows)
     }
-    return tuple(
-        Day(
-            date,
-            len(days.get(date, ())),
-            len(suspicious.get(date, ())),
-            alarms.get(date, ()),
-            summary.suspicions_of(suspicious[date]) if date in suspicious else (),
-        )
-        for date in sorted({*days, *alarms})
-    )
+    suspicions = {date: summary.suspicions_of(rows) for date, rows in suspicious.items()}
+    counts = {date: (len(days.get(date, ())), len(suspicious.get(date, ()))) for date in sorted({*days, *alarms})}
+    return tuple(Day(date, *tests, alarms.get(date, ()), suspicions.get(date, ())) for date, tests in counts.items())
 
 
 def _by_day(rows: "pd.DataFrame") -> "dict[dt.date, pd.DataFrame]":

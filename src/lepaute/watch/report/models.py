@@ -151,19 +151,19 @@ def _moved(
     tests, p = new.shape
     found: list[tuple[Sequence[tuple[int, ...]], float]] = [((), float("nan"))] * tests
     for size in range(1, min(MAX_MOVED, p - 1) + 1):
-        left = np.array([place for place, (sets, _) in enumerate(found) if not sets], np.int64)
-        if not len(left):
+        unsettled = np.array([place for place, (sets, _) in enumerate(found) if not sets], np.int64)
+        if not len(unsettled):
             break
         sets = list(combinations(range(p), size))
-        chances = np.empty((len(sets), len(left)))
+        chances = np.empty((len(sets), len(unsettled)))
         for place, each in enumerate(sets):
             rest = [one for one in range(p) if one not in each]
-            part = scatter[left][:, rest][:, :, rest]
-            others = region_tests(new[left][:, rest], mean[left][:, rest], part, n[left], n[left] - 1, r, CONFIDENCE)
+            mean_of_rest, part = mean[unsettled][:, rest], scatter[unsettled][:, rest][:, :, rest]
+            count = n[unsettled]
+            others = region_tests(new[unsettled][:, rest], mean_of_rest, part, count, count - 1, r, CONFIDENCE)
             chances[place] = others.p_value
-        for column, test in enumerate(left.tolist()):
+        for column, test in enumerate(unsettled.tolist()):
             order = np.argsort(-chances[:, column], kind="stable")
-            passed = [sets[place] for place in order.tolist() if chances[place, column] >= AS_BEFORE]
-            if passed:
+            if passed := [sets[place] for place in order.tolist() if chances[place, column] >= AS_BEFORE]:
                 found[test] = passed, float(chances[order[0], column])
     return found

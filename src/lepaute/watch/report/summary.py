@@ -239,8 +239,7 @@ def _shared(rows: list[dict[Any, Any]], inventory: Inventory, measured: Collecti
     if not inventory.groups:
         return ""
     cluster, nodes = rows[0]["cluster"], {(row["cluster"], row["node"]) for row in rows}
-    explaining = shared_groups(inventory, nodes, [each for each in measured if each[0] == cluster])
-    if explaining:
+    if explaining := shared_groups(inventory, nodes, [each for each in measured if each[0] == cluster]):
         return f"{explaining[0].kind} {explaining[0].name}"
     alarmed = {str(json.loads(row["stream"])[1]) for row in rows}
     kinds = tuple(f"{kind} " for kind in inventory.groups)

@@ -36,8 +36,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
-    reports = found.reports
-    if reports:
+    if reports := found.reports:
         largest = f"{'the largest ' * (len(reports) > 1)}{summary.largest_text(reports[0])}"
         text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
         state = "serious"
@@ -104,10 +103,9 @@ def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
 def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
     """Factor that lost most, of the first kind of speed that became worse."""
     for unit in _SPEEDS:
-        own = [change for change in changes if change.factor.endswith(unit) and _longer(change.factor, change.size) > 0]
-        own = [each for each in own if unit != "_s" or not each.factor.endswith("_per_s")]
-        if own:
-            return max(own, key=lambda each: _longer(each.factor, each.size))
+        slower = [c for c in changes if c.factor.endswith(unit) and _longer(c.factor, c.size) > 0]
+        if slower := [c for c in slower if unit != "_s" or not c.factor.endswith("_per_s")]:
+            return max(slower, key=lambda change: _longer(change.factor, change.size))
     return None
 
 
@@ -176,14 +174,14 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
     if factor.is_vector:  # of one of its factors
         regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
     calm = summary.FINE if tested else summary.UNKNOWN
-    verdict = summary.CHANGED if regressed else summary.SUSPICIOUS if suspicious else calm
+    state = summary.CHANGED if regressed else summary.SUSPICIOUS if suspicious else calm
     return {
         "cluster": factor.cluster,
         "factor": factor.name,
         "title": title_of(factor.name),
         "kind": "models" if factor.is_vector else "coefficients" if factor.name in COEFFICIENTS else "factors",
         "worst": _worst(factor),
-        "verdict": verdict,
+        "verdict": state,
         "regressed": regressed,
         "suspicious": suspicious,
         "tested": tested,

@@ -33,18 +33,18 @@ def json_of(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
-def json_object(data: Mapping[str, Any]) -> Ready:
+def _json_object(data: Mapping[str, Any]) -> Ready:
     """JSON of an object, some of whose values are `Ready`."""
     parts = (f"{json_of(name)}:{one if isinstance(one, Ready) else json_of(one)}" for name, one in data.items())
     return Ready(f"{{{','.join(parts)}}}")
 
 
-def json_list(texts: Iterable[str]) -> Ready:
+def _json_list(texts: Iterable[str]) -> Ready:
     """JSON of a list, by that of its items."""
     return Ready(f"[{','.join(texts)}]")
 
 
-def texts_of(values: "npt.ArrayLike", digits: int = 0) -> list[str]:
+def _texts_of(values: "npt.ArrayLike", digits: int = 0) -> list[str]:
     """JSON of each number with this many significant digits, all where it is 0; null for what is no number.
 
     Each of the numbers that are there, which are few, is written once.
@@ -64,13 +64,13 @@ def _names_of(column: "pd.Series[Any]") -> list[str]:
 
 def short(values: "npt.ArrayLike", digits: int = 5) -> list[float | None]:
     """So many significant digits; None for what is no number."""
-    found: list[float | None] = [json.loads(text) for text in texts_of(np.asarray(values, np.float64), digits)]
+    found: list[float | None] = [json.loads(text) for text in _texts_of(np.asarray(values, np.float64), digits)]
     return found
 
 
 def script_of(data: Mapping[str, Any]) -> str:
     """A script that leaves the data in window.lepaute: pages that are files may load scripts, but nothing else."""
-    return f"window.lepaute = {json_object(data)};\n"
+    return f"window.lepaute = {_json_object(data)};\n"
 
 
 def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -82,9 +82,9 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
     days, codes = day_numbers(factor.rows["started_s"]), codes_of(factor)
     of_means = codes_of(factor, of_window=True) if factor.window else []
     unit, scale = factor.unit
-    values = texts_of(factor.rows["value"] * scale, 4)
-    chances = texts_of(factor.rows["p_value"], 2)
-    chances_of_means = texts_of(factor.rows["p_w"], 2) if factor.window else []
+    values = _texts_of(factor.rows["value"] * scale, 4)
+    chances = _texts_of(factor.rows["p_value"], 2)
+    chances_of_means = _texts_of(factor.rows["p_w"], 2) if factor.window else []
     machines: list[dict[str, Any]] = []
     for machine, places in factor.rows.groupby(["node", "cpu"], sort=False, observed=True).indices.items():
         node, cpu = cast("tuple[str, int]", machine)
@@ -95,13 +95,13 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
             "cpu": int(cpu),
             "day": [int(own[0]), *(own[1:] - own[:-1]).tolist()],
             "code": "".join(codes[first:last]),
-            "value": json_list([] if factor.is_vector else values[first:last]),
-            "p": json_list(chances[first:last]),
+            "value": _json_list([] if factor.is_vector else values[first:last]),
+            "p": _json_list(chances[first:last]),
         }
         if factor.window:
             strong = [at for at in range(first, last) if of_means[at] not in (NORMAL, ".")]
             data["codeM"] = "".join(of_means[first:last])
-            data["pM"] = json_object({str(at - first): Ready(chances_of_means[at]) for at in strong})
+            data["pM"] = _json_object({str(at - first): Ready(chances_of_means[at]) for at in strong})
         machines.append(data)
     machines.sort(key=lambda machine: (natural_order(machine["node"]), machine["cpu"]))
     return {
@@ -113,7 +113,7 @@ def overview_data(factor: FactorRows, pages: dict[str, str], events: list[dict[s
         "vector": factor.is_vector,
         "worse": 0 if factor.is_vector else worse_direction(factor.name),
         "levels": P_LEVELS,
-        "machines": json_list(map(json_object, machines)),
+        "machines": _json_list(map(_json_object, machines)),
         "pages": pages,
         "events": events,
         **_last_values(factor),
@@ -154,7 +154,7 @@ class NodeSeries:
 
     def of(self, node: str) -> Ready:
         """The series of a node, texts that repeat replaced by their places in lists."""
-        return json_list(
+        return _json_list(
             _packed({**of_all, "cpu": cpu, **{name: column[part] for name, column in columns.items()}})
             for of_all, columns, places in self._factors
             for cpu, part in places.get(node, ())
@@ -169,16 +169,16 @@ def _columns(factor: FactorRows) -> dict[str, Any]:
     """JSON of each row, numbers with few digits, or a text of letters: a series is a slice of each."""
     rows = factor.rows
     found: dict[str, Any] = {
-        "time": texts_of(rows["started_s"].round().to_numpy("int64")),
+        "time": _texts_of(rows["started_s"].round().to_numpy("int64")),
         "code": "".join(codes_of(factor)),
         **{name: _names_of(rows[name]) for name in ("job", "archive", "stratum")},
-        "p": texts_of(rows["p_value"], 3),
+        "p": _texts_of(rows["p_value"], 3),
     }
     numbers = {} if factor.is_vector else dict(_NUMBERS)
     if factor.window:
-        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": texts_of(rows["p_w"], 3)}
+        found |= {"codeMean": "".join(codes_of(factor, of_window=True)), "pMean": _texts_of(rows["p_w"], 3)}
         numbers |= {} if factor.is_vector else _OF_WINDOW
-    return found | {name: texts_of(rows[column] * factor.unit[1], 5) for column, name in numbers.items()}
+    return found | {name: _texts_of(rows[column] * factor.unit[1], 5) for column, name in numbers.items()}
 
 
 def _packed(one: dict[str, Any]) -> Ready:
@@ -189,4 +189,4 @@ def _packed(one: dict[str, Any]) -> Ready:
         place = {text: str(at) for at, text in enumerate(texts)}
         one[name] = [place[text] for text in one[name]]
         one[f"{name}s"] = texts
-    return json_object({name: json_list(part) if isinstance(part, list) else part for name, part in one.items()})
+    return _json_object({name: _json_list(part) if isinstance(part, list) else part for name, part in one.items()})

@@ -238,23 +238,19 @@ class _Pages:
             of_node.setdefault(str(action["node"]), []).append(action)
         names = sorted(series.nodes, key=natural_order)
         touched = [event.nodes.among({(cluster, node) for node in names}) for event in events]
+        of_cluster = [report for report in self.found.reports if report.cluster == cluster]
         listed: list[dict[str, Any]] = []
         for at, node in enumerate(names):
-            mine = [
-                report
-                for report in self.found.reports
-                if report.cluster == cluster and (node in report.nodes or ALL in report.nodes)
-            ]
+            regressions = [report for report in of_cluster if not {node, ALL}.isdisjoint(report.nodes)]
             touches = [(cluster, node) in nodes for nodes in touched]
-            facts = away.get(node, {})
             page = front.page_name("node", cluster, node)
             state, what = states.worst(node)
-            own = front.node_answer(state, what, mine, silent.get(node, ()))
+            answer = front.node_answer(state, what, regressions, silent.get(node, ()))
             data = {
                 "node": node,
                 "last": self.last_day,
                 "levels": P_LEVELS,
-                "regressed": mine[0].changes[0].factor if mine else "",
+                "regressed": regressions[0].changes[0].factor if regressions else "",
                 "series": series.of(node),
                 "events": list(compress(marks, touches)),
             }
@@ -264,25 +260,16 @@ class _Pages:
                 "node.html.j2",
                 title=f"{cluster + ' ' if cluster else ''}{node}",
                 cluster=cluster,
-                answer=own,
-                regressions=[front.regression_line(each) for each in mine],
+                answer=answer,
+                regressions=list(map(front.regression_line, regressions)),
                 silent=[_absence_line(each) for each in silent.get(node, ()) if state != absence_state(each)],
                 events=[{"event": event, "page": _event_page(event)} for event in compress(events, touches)],
                 actions=of_node.get(node, []),
                 before=front.page_name("node", cluster, names[at - 1]) if at else None,
                 after=front.page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
             )
-            listed.append(
-                {
-                    **facts,
-                    **own,
-                    "cluster": cluster,
-                    "node": node,
-                    "page": page,
-                    "regressions": len(mine),
-                    "weight": WEIGHT[state],
-                }
-            )
+            facts = {"cluster": cluster, "node": node, "page": page, "weight": WEIGHT[state]}
+            listed.append({**away.get(node, {}), **answer, **facts, "regressions": len(regressions)})
         return listed
 
 

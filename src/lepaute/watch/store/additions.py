@@ -35,9 +35,9 @@ def add_decided(backend: Backend, table: Table, decide: Decide) -> pandas.DataFr
     return added
 
 
-def all_rows(reader: Reader, table: Table) -> pandas.DataFrame:
-    """The rows of a table, in the order of their keys."""
-    query = f"select {', '.join(table.columns)} from {table.name} order by {', '.join(table.key)}"
+def all_rows(reader: Reader, table: Table, order: Collection[str] = ()) -> pandas.DataFrame:
+    """The rows of a table, in the order of these columns, by default of their keys."""
+    query = f"select {', '.join(table.columns)} from {table.name} order by {', '.join(order or table.key)}"
     frame: pandas.DataFrame = reader.read(query).cast(table.schema).to_pandas()
     return frame
 
@@ -73,8 +73,7 @@ def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], autho
         last = _last_revisions(writer, table)
         if unknown := [id_ for id_ in ids if id_ not in last]:
             raise InputError(f"{table.name}: there is none with id {str(unknown[0])[:80]}")
-        chosen = [id_ for id_ in dict.fromkeys(ids) if not last[id_][1]]
-        if chosen:
+        if chosen := [id_ for id_ in dict.fromkeys(ids) if not last[id_][1]]:
             frame = writer.read(f"select * from {table.name} where id = any(?)", [chosen]).to_pandas()
             frame = frame.sort_values("revision").drop_duplicates("id", keep="last")
             frame = frame.assign(revision=frame["revision"] + 1, withdrawn=True, author=author, recorded_s=time.time())
@@ -86,8 +85,7 @@ def withdraw_entries(backend: Backend, table: Table, ids: Collection[str], autho
 
 def current_entries(reader: Reader, table: Table, *, history: bool) -> pandas.DataFrame:
     """Entries in force, by date; or all revisions."""
-    query = f"select {', '.join(table.columns)} from {table.name} order by date_s, id, revision"
-    frame: pandas.DataFrame = reader.read(query).cast(table.schema).to_pandas()
+    frame = all_rows(reader, table, ("date_s", "id", "revision"))
     if history:
         return frame
     last = frame.drop_duplicates("id", keep="last")

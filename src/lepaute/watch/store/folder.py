@@ -293,16 +293,9 @@ class _FolderWriter(Writer):
             if self._written:
                 sync(self._folder / "data" / self._change)
                 sync(self._folder / "data")
-            _write_index(
-                self._folder,
-                Index(
-                    VERSION,
-                    self._index.number + 1,
-                    self._change,
-                    {name: tuple(files) for name, files in self._files.items()},
-                    tuple(self._replaced),
-                ),
-            )
+            files = {name: tuple(of_table) for name, of_table in self._files.items()}
+            index = Index(VERSION, self._index.number + 1, self._change, files, tuple(self._replaced))
+            _write_index(self._folder, index)
         with contextlib.suppress(OSError):
             (self._folder / "unfinished").unlink()
 

@@ -169,7 +169,7 @@ def _check_cells(table: Table, rows: pyarrow.Table) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class RawTable:
+class _RawTable:
     name: str
     rows: "pyarrow.Table"
     node_column: str
@@ -182,7 +182,7 @@ class ArchiveRows:
     id: str
     archive: "pyarrow.Table"
     nodes: "pyarrow.Table"
-    raw: tuple[RawTable, ...]
+    raw: tuple[_RawTable, ...]
 
 
 def archive_rows(archive: Archive, cluster: str, ingested_s: float) -> ArchiveRows:
@@ -252,7 +252,7 @@ def archived_date(text: str) -> datetime | None:
     return when if 1900 < when.year < 9000 else None
 
 
-def _raw_table(archive: Archive, member: str) -> RawTable:
+def _raw_table(archive: Archive, member: str) -> _RawTable:
     frame = archive.table(member)
     node_column = next((name for name in _NODE_COLUMNS if name in frame), "")
     if "archive" in frame:  # the store says which archive a row is from
@@ -264,4 +264,4 @@ def _raw_table(archive: Archive, member: str) -> RawTable:
         rows = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     if node_column and rows[node_column].null_count:
         raise InputError(f"{archive.path}: member {member} has rows without a {node_column}")
-    return RawTable(member.removeprefix(_OBSERVATIONS).removesuffix(_PARQUET), rows, node_column)
+    return _RawTable(member.removeprefix(_OBSERVATIONS).removesuffix(_PARQUET), rows, node_column)

@@ -309,7 +309,7 @@ class Store:
 
     def alarm_days(self) -> pandas.DataFrame:
         """The days that were judged, ascending, with what each added to the state of the alarm procedure."""
-        return self._select(ALARM_DAYS, _Where())
+        return additions.all_rows(self._backend, ALARM_DAYS)
 
     def add_notifications(self, decide: Decide) -> pandas.DataFrame:
         """Adds the rows (of NOTIFICATIONS) that `decide` makes of those that are there, in one change; returns them."""
@@ -366,11 +366,7 @@ class Store:
         Raises InputError if no archive has such a table.
         """
         where = _Where().where_equal("name", name).among("archive", archives)
-        chosen = "select id from archives where started_s"
-        if since_s is not None:
-            where.that(f"archive in ({chosen} >= ?)", since_s)
-        if until_s is not None:
-            where.that(f"archive in ({chosen} < ?)", until_s)
+        where.within("(select started_s from archives where id = archive)", since_s, until_s)
         if nodes is not None:
             where.that("archive in (select archive from archive_nodes where node = any(?))", list(nodes))
         pieces = []
