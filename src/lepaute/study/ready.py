@@ -108,24 +108,23 @@ def spatial_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.5, 1
     )
 
 
-def slowest_nodes(subject: Subject, levels: Sequence[int] | None = None, grids: Sequence[str] | None = None) -> Study:
+def slowest_nodes(subject: Subject) -> Study:
     """Whether HPL is faster without the slowest nodes, on the best grid of each number of nodes."""
     subject.refuse_grid("slowest-nodes takes the best grid of each number of nodes")
-    count, each = subject.platform.nodes.count, subject.ranks_per_node
-    left_out = list(range(min(16, count // 4) + 1)) if levels is None else list(levels)
+    count, ranks = subject.platform.nodes.count, subject.ranks_per_node
+    numbers = list(range(min(16, count // 4) + 1))
     model = subject.platform.kernel("dgemm", subject.threads)
     differs = model is not None and model.pieces[-1].per_cpu is not None
-    if grids is None:
-        grids = [grid for number in left_out for grid in grids_of((count - number) * each)]
+    grids = [grid for number in numbers for grid in grids_of((count - number) * ranks)]
     return subject.whatif(
         "HPL without the slowest nodes, on the best grid of each number of nodes",
         {"factor": "left_out", "best_of": ["grid"]},
         base=subject.base("grid", **({} if differs else {"nodes": count})),
         factors={
-            "left_out": {"path": "mapping.without_slowest", "levels": left_out},
+            "left_out": {"path": "mapping.without_slowest", "levels": numbers},
             "grid": {"path": "application.grid", "levels": list(dict.fromkeys(grids))},
         },
-        constraints=[f"p * q == {each} * ({count} - left_out)"],
+        constraints=[f"p * q == {ranks} * ({count} - left_out)"],
     )
 
 
@@ -196,27 +195,24 @@ def scaling(subject: Subject, points: int = 5) -> Study:
     n = int(subject.application.get("n", 50_000))
     scenarios: dict[str, Any] = {}
     for step in range(points - 1, -1, -1):
-        ranks = subject.ranks >> step
-        if ranks:
+        if ranks := subject.ranks >> step:
             order = isqrt(n * n // 2**step)
             scenarios[f"{ranks} ranks"] = {"application.grid": grid_text(ranks), "application.n": order}
     title, responses = "Weak scaling: the matrix grows with the number of ranks", ["rate_gflops", "time_s"]
     return subject.whatif(title, scenarios=scenarios, responses=responses)
 
 
-def nb_and_grid(
-    subject: Subject, sizes: Sequence[int] = (64, 96, 128, 192, 256), grids: Sequence[str] | None = None
-) -> Study:
+def nb_and_grid(subject: Subject) -> Study:
     """The best block size and grid; one of them alone where one value of the other is given."""
-    sizes = subject.chosen("nb") or sizes
-    chosen = subject.chosen("grid") or (grids_of(subject.ranks) if grids is None else grids)
+    sizes = subject.chosen("nb") or (64, 96, 128, 192, 256)
+    grids = subject.chosen("grid") or grids_of(subject.ranks)
     return subject.study(
         question="tune",
         title="Block size and grid",
         base=subject.base("nb", "grid"),
         factors={
             "nb": {"path": "application.nb", "levels": list(sizes)},
-            "grid": {"path": "application.grid", "levels": list(chosen)},
+            "grid": {"path": "application.grid", "levels": list(grids)},
         },
     )
 
