@@ -37,24 +37,24 @@ def opened_study(
     """The study, checked, with its configurations; raises InputError for what cannot be."""
     text, origin, folder = None, "study", None
     if isinstance(study, Study):
-        asked = study
+        opened = study
     elif isinstance(study, dict):
-        asked = study_of(study)
+        opened = study_of(study)
     else:
         text, origin, folder = read_text(study, "a study file"), str(study), Path(study).parent
-        asked = parse_study(text, origin)
+        opened = parse_study(text, origin)
     changed = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
     if changed:
-        asked = study_of(asked.model_dump(exclude_unset=True) | changed)
-    simulated = asked
-    if asked.question == "capacity":
-        if asked.scenarios:
+        opened = study_of(opened.model_dump(exclude_unset=True) | changed)
+    simulated = opened
+    if opened.question == "capacity":
+        if opened.scenarios:
             raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
-        scenarios = {machine.name: dict(machine.fields) for machine in machines_of(asked, folder)}
-        simulated = asked.model_copy(update={"scenarios": scenarios})
+        scenarios = {machine.name: dict(machine.fields) for machine in machines_of(opened, folder)}
+        simulated = opened.model_copy(update={"scenarios": scenarios})
     configurations = Configurations(simulated, folder)
     check_study(configurations, text, origin)
-    return asked, configurations
+    return opened, configurations
 
 
 @dataclass(frozen=True)

@@ -136,12 +136,12 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
     """
     shape = _tree(subject.platform, tree)
     scenarios: dict[str, Any] = {}
-    both = cables is None and shape.cables > 1 and not shape.own
+    both = cables is None and shape.cables > 1 and not shape.actual
     for rule in (cables, "first") if both else (cables,):
         for top in range(shape.parents, 0, -1):
             name = f"{top} top switch{'es' * (top > 1)}{', first cables' * (rule != cables)}"
             scenarios[name] = shape.with_top(top, rule)
-    if not shape.own or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
+    if not shape.actual or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
         scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
     return subject.whatif("A fat tree with fewer top switches", scenarios=scenarios)
 
@@ -154,7 +154,7 @@ def variability_and_topology(subject: Subject, tree: str | None = None) -> Study
     return subject.study(
         question="sensitivity",
         title="Variability of calls and of CPUs, crossed with the topology",
-        base=subject.base(**subject.drawn, **({} if shape.own else {"set": {"topology": topology}})),
+        base=subject.base(**subject.drawn, **({} if shape.actual else {"set": {"topology": topology}})),
         factors={
             "variation": {"path": "noise.dgemm", "levels": [0.0, 0.05, 0.1]},
             "spatial": {"path": "population.spatial", "levels": [0.0, 1.0, 2.0]},
@@ -252,14 +252,14 @@ def grid_text(ranks: int) -> str:
 class _Tree(NamedTuple):
     """A fat tree of two levels: nodes of a leaf switch, leaf and top switches, cables from a leaf to each top switch.
 
-    own : whether it is the platform's, whose other fields stay
+    actual : whether it is the platform's, whose other fields stay
     """
 
     nodes: int
     leaves: int
     parents: int
     cables: int
-    own: bool
+    actual: bool
 
     def parameters(self, top: int) -> str:
         """The notation of the tree with this many top switches."""
@@ -268,7 +268,7 @@ class _Tree(NamedTuple):
     def with_top(self, top: int, cables: str | None = None) -> dict[str, Any]:
         """What sets the tree with this many top switches; cables : all or the first of parallel ones."""
         parameters = self.parameters(top)
-        if self.own:
+        if self.actual:
             return {"platform.topology.parameters": parameters}
         chosen = {"cables": cables} if cables else {}
         return {"platform.topology": {"kind": "fat-tree", "parameters": parameters, **chosen}}
@@ -276,19 +276,19 @@ class _Tree(NamedTuple):
 
 def _tree(platform: "Platform", tree: str | None) -> _Tree:
     """The tree of this notation; without one the platform's, or one of full width."""
-    own = tree is None and platform.topology.kind == "fat-tree"
-    tree = platform.topology.parameters if own else tree
+    actual = tree is None and platform.topology.kind == "fat-tree"
+    tree = platform.topology.parameters if actual else tree
     if tree is None:
         count = platform.nodes.count
         below = max((each for each in range(1, MAX_BELOW + 1) if count % each == 0 and each < count), default=1)
         top = next(each for each in (4, 3, 2, 1) if below % each == 0)
-        return _Tree(below, count // below, top, below // top, own)
+        return _Tree(below, count // below, top, below // top, actual)
     try:
         levels, children, parents, cables = tree.split(";")
         below, leaves = map(int, children.split(","))
-        found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), own)
+        found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), actual)
     except (ValueError, IndexError):
-        levels, found = "", _Tree(0, 0, 0, 0, own)
+        levels, found = "", _Tree(0, 0, 0, 0, actual)
     if levels != "2" or min(found[:4]) < 1:
         raise InputError(f"the fat tree {tree[:80]!r} is not one of two levels, such as 2;32,8;1,4;1,8")
     return found
