@@ -24,7 +24,6 @@ from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted
 from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import (
-    LESS_IS_BETTER,
     SCENARIO,
     Evaluate,
     Outcome,
@@ -38,6 +37,7 @@ from lepaute.study.evaluation import (
     label,
     listed,
     noun,
+    sign_of,
     spread,
     trials_of,
 )
@@ -101,8 +101,6 @@ class PricedMachine:
     """Parts put together; fields: what it sets."""
 
     name: str
-    parts: tuple[str, ...]
-    nodes: int
     price: float
     watts: float
     fields: Mapping[str, Any]
@@ -196,13 +194,8 @@ class Front:
 
     def _best(self, responses: Sequence[str]) -> Member:
         """The one with the best mean, or product of means, among those that are likely on the front."""
-        signs = [1.0 if name in LESS_IS_BETTER else -1.0 for name in responses]
-        return min(
-            self.likely or self.members,
-            key=lambda member: prod(
-                member.spreads[name].mean ** sign for name, sign in zip(responses, signs, strict=True)
-            ),
-        )
+        among = self.likely or self.members
+        return min(among, key=lambda member: prod(member.spreads[name].mean ** sign_of(name) for name in responses))
 
     @property
     def _count(self) -> str:
@@ -253,23 +246,12 @@ def capacity(study: "Study", configurations: "Configurations", evaluate: Evaluat
     outcomes = evaluate(trials_of(configurations.points(), study.runs, study.seed))
     groups, judge = by_point(outcomes), Judge(evaluate)
     controls = Pricing(configurations, evaluate)(groups)
-    answer = _front_of_machines(outcomes, machines_of(study, configurations.folder), seed=study.seed, controls=controls)
+    answer = _front_of_machines(outcomes, machines_of(study, configurations.folder), study.seed, controls)
     return replace(answer, trusts=judge({member.point: groups[member.point] for member in answer.members}))
 
 
-def study_of_machines(study: "Study", folder: Path | None = None) -> "Study":
-    """The study whose scenarios are the machines, beside its own factors; folder : of the study file.
-
-    Raises InputError if it has scenarios, for a catalogue that cannot be, or a budget that allows no machine.
-    """
-    if study.scenarios:
-        raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
-    scenarios = {machine.name: dict(machine.fields) for machine in machines_of(study, folder)}
-    return study.model_copy(update={"scenarios": scenarios})
-
-
 def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachine]:
-    """All machines of the study's numbers of nodes within its price and power, the cheapest first.
+    """All machines of the study's numbers of nodes within its price and power, cheapest first; folder : of the file.
 
     Raises InputError for a catalogue that cannot be, where there are no nodes among its parts, where two parts set one
     field to different values, or where the budget allows no machine.
@@ -286,12 +268,9 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
     total = len(section.nodes) * prod(len(names) for names in kinds.values())
     if total > MAX_MACHINES:
         raise InputError(f"the parts make {total} machines; leave some out, at most {MAX_MACHINES} are looked at")
-    machines = [
-        _machine(catalogue, chosen, count)
-        for count in dict.fromkeys(section.nodes)
-        for chosen in product(*kinds.values())
-    ]
-    price, watts = (inf if most is None else most for most in (section.price, section.watts))
+    choices = product(dict.fromkeys(section.nodes), product(*kinds.values()))
+    machines = [_machine(catalogue, chosen, count) for count, chosen in choices]
+    price, watts = section.price or inf, section.watts or inf
     affordable = [machine for machine in machines if machine.price <= price and machine.watts <= watts]
     if not affordable:
         cheapest = min(machines, key=lambda one: one.price)
@@ -323,7 +302,7 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
                 raise InputError(f"part {name} sets {path} to {value!r:.40}, and another part to {values[path]!r:.40}")
             values[path] = value
     values["platform.nodes.count"] = nodes
-    ranks = next(part.ranks for part in parts.values() if part.kind == NODE)
+    node, ranks = next((name, part.ranks) for name, part in parts.items() if part.kind == NODE)
     if ranks is not None:
         if nodes * ranks > MAX_CORES:
             raise InputError(
@@ -334,16 +313,11 @@ def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMa
     watts = fsum(part.count(nodes) * part.watts for part in parts.values())
     several = Counter(part.kind for part in catalogue.parts.values())
     others = [name for name, part in parts.items() if part.kind != NODE and several[part.kind] > 1]
-    node = next(name for name, part in parts.items() if part.kind == NODE)
-    return PricedMachine(", ".join([f"{nodes} x {node}", *others]), tuple(names), nodes, price, watts, values)
+    return PricedMachine(", ".join([f"{nodes} x {node}", *others]), price, watts, values)
 
 
 def _front_of_machines(
-    outcomes: Iterable[Outcome],
-    machines: Sequence[PricedMachine],
-    *,
-    seed: int = 1,
-    controls: Mapping[Point, Controls] | None = None,
+    outcomes: Iterable[Outcome], machines: Sequence[PricedMachine], seed: int, controls: Mapping[Point, Controls]
 ) -> Front:
     """The front of time, cost and energy; of the points of each machine (its grids, its block sizes) the fastest.
 
@@ -358,7 +332,7 @@ def _front_of_machines(
         if len(usual) < len(each):
             refused += each
             continue
-        mean_s = spread(usual, "time_s", (controls or {}).get(point)).mean
+        mean_s = spread(usual, "time_s", controls.get(point)).mean
         name = str(point[SCENARIO])
         if name not in chosen or mean_s < chosen[name][0]:
             chosen[name] = (mean_s, [_with_costs(one, of_name[name]) for one in usual])
@@ -366,16 +340,15 @@ def _front_of_machines(
         why = next((one.refusal for one in refused if one.refusal), "there is none")
         raise InputError(f"no machine could be simulated: {why}")
     best = [one for _, each in chosen.values() for one in each]
-    left = [one for one in refused if str(one.trial.point[SCENARIO]) not in chosen]
-    return front([*best, *left], JUDGED, seed=seed, controls=controls)
+    others = [one for one in refused if str(one.trial.point[SCENARIO]) not in chosen]
+    return front([*best, *others], JUDGED, seed=seed, controls=controls)
 
 
 def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:
     energy = outcome.responses.get("energy_j", 0.0) + machine.watts * outcome["time_s"]
-    costs = {"cost": machine.price, "energy_j": energy}
     if energy == 0.0:
         raise InputError(f"{machine.name} draws nothing: neither its parts nor the platform say what; give watts")
-    return replace(outcome, responses={**outcome.responses, **costs})
+    return replace(outcome, responses={**outcome.responses, "cost": machine.price, "energy_j": energy})
 
 
 def front(
@@ -397,7 +370,7 @@ def front(
         raise InputError(f"a front of {len(points)} points; it is of {MAX_POINTS} at most")
     if values.min() <= 0.0:
         raise InputError("a response is not above 0, and a front is of logarithms")
-    signs = np.array([1.0 if name in LESS_IS_BETTER else -1.0 for name in responses])
+    signs = np.array(list(map(sign_of, responses)))
     groups, runs = by_point(outcomes), values.shape[2]
     # Not where seeds were left out, which other points lack.
     known = [(controls or {}).get(point) if len(groups[point]) == runs else None for point in points]
@@ -428,16 +401,16 @@ def _on_front(
     count = logs.shape[2]
     if count == 1:
         return is_on_front(logs[:, :, 0]).astype(np.float64), np.empty((len(logs), 0))
-    left = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
-    adjusted_logs = np.array([[one.logs for one in point] for point in left])
+    rows = [[adjusted(of.tolist(), known) for of in point] for point, known in zip(logs, controls, strict=True)]
+    adjusted_logs = np.array([[one.logs for one in point] for point in rows])
     middle = adjusted_logs.mean(axis=2)
-    wider = np.array([[sqrt((1.0 + one.widening) / (count - 1 - one.estimated)) for one in point] for point in left])
+    wider = np.array([[sqrt((1.0 + one.widening) / (count - 1 - one.estimated)) for one in point] for point in rows])
     apart = (adjusted_logs - middle[:, :, None]) * wider[:, :, None]
-    length = max(len(one.explained) for point in left for one in point)
-    explained = np.array([[np.resize(one.explained or 0.0, length) for one in point] for point in left])
+    length = max(len(one.explained) for point in rows for one in point)
+    explained = np.array([[np.resize(one.explained or 0.0, length) for one in point] for point in rows])
     generator = np.random.default_rng(seed)
     draws = max(200, min(DRAWS, 4_000_000 // len(logs) ** 2 + 1))
-    degrees = count - 1 - max(one.estimated for point in left for one in point)
+    degrees = count - 1 - max(one.estimated for point in rows for one in point)
     scale = np.sqrt(degrees / generator.chisquare(degrees, draws))
     places = generator.integers(length, size=draws) if length else None
     hits, firsts = np.zeros(len(logs)), np.zeros((len(logs), len(of_best)))

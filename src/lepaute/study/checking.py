@@ -17,7 +17,7 @@ from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.trust import DRAWN, SEEDS, cost_in_runs
 from lepaute.simulate.prediction.wording import NOT_SAMPLED
 from lepaute.stats.control_variates import MIN_CONTROLLED
-from lepaute.study.capacity import study_of_machines
+from lepaute.study.capacity import machines_of
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import SCENARIO, Evaluate, Outcome, Point, Trial
 from lepaute.study.results import Simulated
@@ -37,21 +37,24 @@ def opened_study(
     """The study, checked, with its configurations; raises InputError for what cannot be."""
     text, origin, folder = None, "study", None
     if isinstance(study, Study):
-        asked = study
+        opened = study
     elif isinstance(study, dict):
-        asked = study_of(study)
+        opened = study_of(study)
     else:
         text, origin, folder = read_text(study, "a study file"), str(study), Path(study).parent
-        asked = parse_study(text, origin)
+        opened = parse_study(text, origin)
     changed = {name: value for name, value in (("runs", runs), ("seed", seed)) if value is not None}
     if changed:
-        asked = study_of(asked.model_dump(exclude_unset=True) | changed)
-    simulated = asked
-    if asked.question == "capacity":
-        simulated = study_of_machines(asked, folder)
+        opened = study_of(opened.model_dump(exclude_unset=True) | changed)
+    simulated = opened
+    if opened.question == "capacity":
+        if opened.scenarios:
+            raise InputError("a study of capacity has no scenarios: the machines of the catalogue are its scenarios")
+        scenarios = {machine.name: dict(machine.fields) for machine in machines_of(opened, folder)}
+        simulated = opened.model_copy(update={"scenarios": scenarios})
     configurations = Configurations(simulated, folder)
     check_study(configurations, text, origin)
-    return asked, configurations
+    return opened, configurations
 
 
 @dataclass(frozen=True)
@@ -170,9 +173,10 @@ def most_tuned(study: Study, points: int) -> int:
     return study.budget.simulations or points * (study.runs if "runs" in study.model_fields_set else 2)
 
 
-def unused_keys(study: Study, configurations: Configurations, outcomes: Sequence[Outcome]) -> list[str]:
+def unused_keys(configurations: Configurations, outcomes: Sequence[Outcome]) -> list[str]:
     """A sentence on each key that has no effect on the answer."""
-    notes, (first, *others) = [], study.responses
+    study, notes = configurations.study, list[str]()
+    first, *others = study.responses
     has_ranges = any(factor.levels is None for factor in study.factors.values())
     if "runs" in study.model_fields_set and (has_ranges or (study.question == "tune" and study.budget.simulations)):
         notes.append(f"runs has no effect: {study.question} makes as many runs as it needs within budget.simulations")
@@ -270,15 +274,12 @@ def check_for_real(file: "str | Path", runs: int) -> "tuple[Configurations, Plat
     if study.responses[0] not in ("time_s", "rate_gflops"):
         raise InputError(f"{file}: --real-runs measure time_s, and the study tunes {study.responses[0]}")
     cases: list[Hpl] = []
-    platform = None
-    for point in configurations.points():
-        configuration = configurations.at(point)
-        if not isinstance(configuration.application, Hpl):
-            raise InputError(f"{file}: --real-runs are of HPL, and the application is {configuration.application.name}")
-        if cases and configuration.application.n != cases[0].n:
+    points = configurations.points()
+    for point in points:
+        application = configurations.at(point).application
+        if not isinstance(application, Hpl):
+            raise InputError(f"{file}: --real-runs are of HPL, and the application is {application.name}")
+        if cases and application.n != cases[0].n:
             raise InputError(f"{file}: --real-runs compare times of one N, and the study has several")
-        cases.append(configuration.application)
-        platform = configuration.conditions.platform
-    if platform is None:
-        raise InputError(f"{file}: no combination of levels is allowed by the constraints")
-    return configurations, platform, cases
+        cases.append(application)
+    return configurations, configurations.at(points[0]).conditions.platform, cases

@@ -133,9 +133,8 @@ def multiple(path: str, before: Any, factor: Any) -> Any:
 
 def _matching(field: str, content: Any) -> list[tuple[str, Any]]:
     """Each place that a path with [*] stands for, and the value there."""
-    words = re.findall(r"\[(?:\d+|\*)\]|[^.\[\]]+", field)
     places: list[tuple[str, Any]] = [("", content)]
-    for word in words:
+    for word in re.findall(r"\[(?:\d+|\*)\]|[^.\[\]]+", field):
         further: list[tuple[str, Any]] = []
         for place, value in places:
             if word == "[*]" and isinstance(value, list | tuple):

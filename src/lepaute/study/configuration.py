@@ -276,12 +276,11 @@ class Configurations:
     def _mapping(self, values: Mapping[str, Any], platform: "Platform", application: "Application") -> RankMapping:
         chosen = self.study.base.mapping
         placed = chosen if isinstance(chosen, Placed) else None
-        order: Any = chosen if placed is None else placed.kind
-        seed = 1 if placed is None else placed.seed
         knobs = {path.removeprefix("mapping."): value for path, value in values.items() if path.startswith("mapping.")}
         if unknown := sorted(set(knobs) - {"kind", "seed", "without_slowest"}):
             raise InputError(f"mapping.{unknown[0]} is no knob; they are mapping.kind, .seed and .without_slowest")
-        order, seed = knobs.get("kind", order), knobs.get("seed", seed)
+        order: Any = knobs.get("kind", chosen if placed is None else placed.kind)
+        seed = knobs.get("seed", 1 if placed is None else placed.seed)
         if "kind" in knobs and order not in ("sequential", "random"):
             raise InputError(f"mapping.kind is {order!r:.60}; it is sequential or random")
         seeded = "seed" in knobs or (placed is not None and "seed" in placed.model_fields_set)
@@ -317,12 +316,9 @@ def _with_fields(platform: "Platform", fields: Mapping[str, Any]) -> "Platform":
 
 def _platform_names(study: Study) -> list[str]:
     named = [study.base.platform]
-    named += [
-        str(level)
-        for factor in study.factors.values()
-        if factor.path == "platform" and factor.levels is not None
-        for level in factor.levels
-    ]
+    for factor in study.factors.values():
+        if factor.path == "platform":
+            named += map(str, factor.levels or ())
     named += [str(scenario["platform"]) for scenario in study.scenarios.values() if "platform" in scenario]
     return list(dict.fromkeys(named))
 

@@ -14,7 +14,9 @@ from lepaute.kit.later import np, npt
 from lepaute.kit.text import duration, scaled_unit
 from lepaute.simulate.prediction.parts import sampling_sd_of
 from lepaute.simulate.prediction.prediction import Spread, spread_of
+from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
+from lepaute.stats.decision import Decision
 
 Value = str | int | float | bool | None
 
@@ -166,9 +168,12 @@ class Further(NamedTuple):
         return f"{self.means}{more} would decide"
 
 
-class Answered(Protocol):
-    """What a question gives: its answer in one sentence without a full stop, and what would decide what it leaves
-    open, where that is known."""
+class Answer(Protocol):
+    """What a question gives: for a person, and as a JSON object.
+
+    sentence : the answer without a full stop;  further : what would decide what it leaves open, where that is known
+    trusts   : of the points that it judged;  decision : that it leaves little open
+    """
 
     @property
     def sentence(self) -> str: ...
@@ -176,8 +181,19 @@ class Answered(Protocol):
     @property
     def further(self) -> Further | None: ...
 
+    @property
+    def text(self) -> str: ...
 
-def answered(answer: Answered, simulation_s: float | None = None) -> str:
+    @property
+    def trusts(self) -> Mapping[Point, Trust]: ...
+
+    @property
+    def decision(self) -> Decision: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def answered(answer: Answer, simulation_s: float | None = None) -> str:
     """The first line of an answer; simulation_s : as of `Further.text`."""
     return "; ".join([answer.sentence, *([answer.further.text(simulation_s)] if answer.further else [])])
 
@@ -225,8 +241,6 @@ def common_table(
     """The points of which no trial was refused; their values, shape (points, responses, seeds that all have); the
     other points, each with the reason. Raises InputError if no point or no seed is left.
     """
-    import numpy as np
-
     groups = by_point(outcomes)
     refused = {
         point: reason for point, each in groups.items() if (reason := next(filter(None, (o.refusal for o in each)), ""))
@@ -292,6 +306,11 @@ def shown(value: Value) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def sign_of(response: str) -> float:
+    """What a response is multiplied by, so that less is better."""
+    return 1.0 if response in LESS_IS_BETTER else -1.0
+
+
 def noun(response: str) -> str:
     """Of a response: the time, the rate, cost."""
     return RESPONSES.get(response, (response, ""))[0]
@@ -301,11 +320,6 @@ def label(response: str) -> str:
     """Of an axis or a column: time, s."""
     name, unit = RESPONSES.get(response, (response, ""))
     return f"{name.removeprefix('the ')}, {unit}" if unit else name
-
-
-def amount_between(response: str, values: Spread) -> str:
-    """A response with its 95 % interval, where there is one: 15.7 s (95 %: 15.1 to 16.4 s)."""
-    return values.text(RESPONSES.get(response, ("", ""))[1])
 
 
 def amount_of(response: str, values: Spread) -> str:

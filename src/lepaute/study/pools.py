@@ -51,7 +51,8 @@ QUIET: Mapping[str, Any] = {
     "distributed.worker.profile.enabled": False,
 }
 
-_STUDIES: "dict[str, Configurations]" = {}
+#: Of this process, for `simulate_on_worker`.
+STUDIES: "dict[str, Configurations]" = {}
 
 
 class Pool(Protocol):
@@ -190,14 +191,9 @@ class DaskPool:
         self._cluster.close()
 
 
-def keep(name: str, configurations: "Configurations") -> None:
-    """Keeps a study in this process, for `simulate_on_worker`."""
-    _STUDIES[name] = configurations
-
-
 def simulate_on_worker(name: str, trials: Group) -> list[Simulated]:
     """The results of trials of the study that was sent to this process."""
-    return simulate(_STUDIES[name], trials)
+    return simulate(STUDIES[name], trials)
 
 
 def _plugin(name: str, configurations: "Configurations") -> Any:
@@ -211,9 +207,9 @@ def _plugin(name: str, configurations: "Configurations") -> Any:
 
         def setup(self, **_: Any) -> None:
             # Imported here: this class is sent by value, with a copy of the globals that it names.
-            from lepaute.study.pools import keep
+            from lepaute.study.pools import STUDIES
 
-            keep(name, self.configurations)
+            STUDIES[name] = self.configurations
 
     return Study()
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.later import stats
+from lepaute.kit.text import significant
 from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
@@ -22,7 +23,7 @@ from lepaute.stats.control_variates import Adjusted, Controls, adjusted, control
 from lepaute.stats.expanding import Floats
 from lepaute.stats.intervals import prediction_interval, runs_that_tell
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import LESS_IS_BETTER, Outcome, Point, sampling_sd_of_mean, spread
+from lepaute.study.evaluation import Outcome, Point, sampling_sd_of_mean, sign_of, spread
 from lepaute.study.trust import by_share
 
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
@@ -74,6 +75,11 @@ class Standing:
         if not isfinite(self.probability):
             return "–"
         return f"{100.0 * self.probability:.0f} %" if self.probability >= 0.005 or self.flagged else "< 1 %"
+
+    @property
+    def figure(self) -> str:
+        """The response, with the digits that its interval gives it, if it has one."""
+        return significant(self.value, 4) if self.spread is None else self.spread.figure()
 
     @property
     def in_words(self) -> str:
@@ -172,10 +178,6 @@ class _Runs:
         """As of a prediction from these runs."""
         return spread(list(self.outcomes.values()), response, self.controls)
 
-    def sampling_sd(self, seeds: Sequence[int]) -> float:
-        """Of the error of sampling that the runs of these seeds share."""
-        return sampling_sd_of_mean(self.outcomes[seed] for seed in seeds)
-
 
 @dataclass(frozen=True)
 class _Gap:
@@ -265,18 +267,19 @@ def rank(
     best = min((one for one in competing if len(one.logs) == most), key=lambda one: one.mean)
     gaps = _gaps(runs, best)
     chances = _probabilities(competing, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
-    sign = 1.0 if response in LESS_IS_BETTER else -1.0
-    stated = best.spread(response)
-    told = gaps
+    best_mean, stated = best.spread(response).mean, gaps
     if again:
         (repeated,), _ = _runs_of(again, response, {}, {best.point: controls_again} if controls_again else {})
-        told = _gaps(runs, best, repeated)
-    standings = [_standing(run, told[run.point], chances.get(run.point, 0.0), best) for run in runs]
-    standings = [replace(each, value=stated.mean * each.ratio**sign) for each in standings]
-    standings.sort(key=lambda one: (one.point != best.point, one.ratio))
-    named = {best.point, *(one.point for one in standings if one.is_ahead)}
-    spreads = {run.point: run.spread(response) for run in runs if run.point in named}
-    standings = [replace(one, spread=spreads.get(one.point)) for one in standings]
+        stated = _gaps(runs, best, repeated)
+    standings = []
+    for run in runs:
+        gap, chance = stated[run.point], chances.get(run.point, 0.0)
+        value, ratio = best_mean * exp(gap.mean) ** sign_of(response), exp(gap.mean)
+        low, high = (None, None) if run is best else gap.interval or (None, None)
+        near = run is best or low is None or high is None or low <= 1.0 <= high
+        made = Standing(run.point, len(run.logs), value, ratio, low, high, chance, near, run.trust, gap.enough)
+        standings.append(replace(made, spread=run.spread(response)) if run is best or made.is_ahead else made)
+    standings.sort(key=lambda standing: (standing.point != best.point, standing.ratio))
     loss = fsum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
 
@@ -286,7 +289,6 @@ def _runs_of(
 ) -> tuple[list[_Runs], dict[Point, str]]:
     from lepaute import _core
 
-    sign = 1.0 if response in LESS_IS_BETTER else -1.0
     groups: dict[Point, list[Outcome]] = {}
     refused: dict[Point, str] = {}
     for outcome in outcomes:
@@ -300,7 +302,7 @@ def _runs_of(
             continue
         if min(one[response] for one in each) <= 0.0:
             raise InputError(f"{response} is 0 at {point}, and nothing is a multiple of it")
-        logs = {one.trial.seed: sign * _core.natural_log(one[response]) for one in each}
+        logs = {one.trial.seed: sign_of(response) * _core.natural_log(one[response]) for one in each}
         trust = trusts.get(point) or replace(by_share(each), seen=False)
         runs.append(_Runs(point, logs, {one.trial.seed: one for one in each}, trust, controls.get(point)))
     return runs, refused
@@ -321,7 +323,8 @@ def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
     residual = adjusted(logs, controls)
     mean, degrees = fsum(residual.logs) / len(logs), len(logs) - 1.0 - residual.estimated
     sd = sqrt(fsum((value - mean) ** 2 for value in residual.logs) / degrees) if degrees > 0.0 else 0.0
-    gap = _Gap(logs, controls, residual, sd, degrees, hypot(*(each.sampling_sd(seeds) for each in (one, reference))))
+    sampling_sds = [sampling_sd_of_mean(runs.outcomes[seed] for seed in seeds) for runs in (one, reference)]
+    gap = _Gap(logs, controls, residual, sd, degrees, hypot(*sampling_sds))
     return gap if repeated is None else gap.moved_to(_gap(one, best).mean)
 
 
@@ -334,22 +337,12 @@ def _gaps(runs: Sequence[_Runs], best: _Runs, repeated: _Runs | None = None) -> 
         return gaps
     # Points with few runs have no controls: all of their spread is their own.
     common = fsum(gap.degrees * (gap.sd**2 + gap.left.variance) for gap in others) / degrees
-
-    def moderated(gap: _Gap) -> _Gap:
-        if gap.count >= FEW_RUNS:
-            return gap
-        worth = min(WORTH_OF_OTHERS, degrees)
-        variance = (worth * common + gap.degrees * gap.sd**2) / (worth + gap.degrees)
-        return replace(gap, sd=sqrt(variance), degrees=worth + gap.degrees)
-
-    return {point: gap if point == best.point else moderated(gap) for point, gap in gaps.items()}
-
-
-def _standing(one: _Runs, gap: _Gap, probability: float, best: _Runs) -> Standing:
-    is_best = one.point == best.point
-    low, high = (None, None) if is_best else gap.interval or (None, None)
-    near = is_best or low is None or high is None or low <= 1.0 <= high
-    return Standing(one.point, len(one.logs), nan, exp(gap.mean), low, high, probability, near, one.trust, gap.enough)
+    worth = min(WORTH_OF_OTHERS, degrees)
+    for point, gap in list(gaps.items()):
+        if point != best.point and gap.count < FEW_RUNS:
+            variance = (worth * common + gap.degrees * gap.sd**2) / (worth + gap.degrees)
+            gaps[point] = replace(gap, sd=sqrt(variance), degrees=worth + gap.degrees)
+    return gaps
 
 
 def _loss(gap: _Gap) -> float:
@@ -388,11 +381,11 @@ def _probabilities(runs: Sequence[_Runs], best: _Runs, gaps: Mapping[Point, _Gap
     samples: Floats = np.zeros((DRAWS, len(runs)))
     of_best: Floats = np.zeros(DRAWS)
     for at, gap in whole.items():
-        own = weights @ (np.array(gap.left.logs) - gap.mean) / sqrt(gap.degrees)
+        unexplained = weights @ (np.array(gap.left.logs) - gap.mean) / sqrt(gap.degrees)
         explained = np.array(gap.left.explained or (0.0,))
         common = explained[(priced * len(explained)).astype(int)]  # the same draws of all points
-        of_best += (own + common) / max(hypot(gap.sd, sqrt(gap.left.variance)), 1e-300)
-        spread = sqrt(1.0 + gap.left.widening) * scale * own + common
+        of_best += (unexplained + common) / max(hypot(gap.sd, sqrt(gap.left.variance)), 1e-300)
+        spread = sqrt(1.0 + gap.left.widening) * scale * unexplained + common
         samples[:, at] = gap.mean + spread + gap.sampling_sd * generator.standard_normal(DRAWS)
     of_best = of_best / of_best.std() if of_best.any() else generator.standard_normal(DRAWS)
     for at in dropped:

@@ -108,24 +108,23 @@ def spatial_variability(subject: Subject, levels: Sequence[float] = (0.0, 0.5, 1
     )
 
 
-def slowest_nodes(subject: Subject, levels: Sequence[int] | None = None, grids: Sequence[str] | None = None) -> Study:
+def slowest_nodes(subject: Subject) -> Study:
     """Whether HPL is faster without the slowest nodes, on the best grid of each number of nodes."""
     subject.refuse_grid("slowest-nodes takes the best grid of each number of nodes")
-    count, each = subject.platform.nodes.count, subject.ranks_per_node
-    left_out = list(range(min(16, count // 4) + 1)) if levels is None else list(levels)
+    count, ranks = subject.platform.nodes.count, subject.ranks_per_node
+    numbers = list(range(min(16, count // 4) + 1))
     model = subject.platform.kernel("dgemm", subject.threads)
     differs = model is not None and model.pieces[-1].per_cpu is not None
-    if grids is None:
-        grids = [grid for number in left_out for grid in grids_of((count - number) * each)]
+    grids = [grid for number in numbers for grid in grids_of((count - number) * ranks)]
     return subject.whatif(
         "HPL without the slowest nodes, on the best grid of each number of nodes",
         {"factor": "left_out", "best_of": ["grid"]},
         base=subject.base("grid", **({} if differs else {"nodes": count})),
         factors={
-            "left_out": {"path": "mapping.without_slowest", "levels": left_out},
+            "left_out": {"path": "mapping.without_slowest", "levels": numbers},
             "grid": {"path": "application.grid", "levels": list(dict.fromkeys(grids))},
         },
-        constraints=[f"p * q == {each} * ({count} - left_out)"],
+        constraints=[f"p * q == {ranks} * ({count} - left_out)"],
     )
 
 
@@ -137,12 +136,12 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
     """
     shape = _tree(subject.platform, tree)
     scenarios: dict[str, Any] = {}
-    both = cables is None and shape.cables > 1 and not shape.own
+    both = cables is None and shape.cables > 1 and not shape.actual
     for rule in (cables, "first") if both else (cables,):
         for top in range(shape.parents, 0, -1):
             name = f"{top} top switch{'es' * (top > 1)}{', first cables' * (rule != cables)}"
             scenarios[name] = shape.with_top(top, rule)
-    if not shape.own or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
+    if not shape.actual or subject.platform.topology.levels is None:  # what its cables cost has no place in one switch
         scenarios["one switch"] = {"platform.topology": {"kind": "switch"}}
     return subject.whatif("A fat tree with fewer top switches", scenarios=scenarios)
 
@@ -155,7 +154,7 @@ def variability_and_topology(subject: Subject, tree: str | None = None) -> Study
     return subject.study(
         question="sensitivity",
         title="Variability of calls and of CPUs, crossed with the topology",
-        base=subject.base(**subject.drawn, **({} if shape.own else {"set": {"topology": topology}})),
+        base=subject.base(**subject.drawn, **({} if shape.actual else {"set": {"topology": topology}})),
         factors={
             "variation": {"path": "noise.dgemm", "levels": [0.0, 0.05, 0.1]},
             "spatial": {"path": "population.spatial", "levels": [0.0, 1.0, 2.0]},
@@ -196,27 +195,24 @@ def scaling(subject: Subject, points: int = 5) -> Study:
     n = int(subject.application.get("n", 50_000))
     scenarios: dict[str, Any] = {}
     for step in range(points - 1, -1, -1):
-        ranks = subject.ranks >> step
-        if ranks:
+        if ranks := subject.ranks >> step:
             order = isqrt(n * n // 2**step)
             scenarios[f"{ranks} ranks"] = {"application.grid": grid_text(ranks), "application.n": order}
     title, responses = "Weak scaling: the matrix grows with the number of ranks", ["rate_gflops", "time_s"]
     return subject.whatif(title, scenarios=scenarios, responses=responses)
 
 
-def nb_and_grid(
-    subject: Subject, sizes: Sequence[int] = (64, 96, 128, 192, 256), grids: Sequence[str] | None = None
-) -> Study:
+def nb_and_grid(subject: Subject) -> Study:
     """The best block size and grid; one of them alone where one value of the other is given."""
-    sizes = subject.chosen("nb") or sizes
-    chosen = subject.chosen("grid") or (grids_of(subject.ranks) if grids is None else grids)
+    sizes = subject.chosen("nb") or (64, 96, 128, 192, 256)
+    grids = subject.chosen("grid") or grids_of(subject.ranks)
     return subject.study(
         question="tune",
         title="Block size and grid",
         base=subject.base("nb", "grid"),
         factors={
             "nb": {"path": "application.nb", "levels": list(sizes)},
-            "grid": {"path": "application.grid", "levels": list(chosen)},
+            "grid": {"path": "application.grid", "levels": list(grids)},
         },
     )
 
@@ -256,14 +252,14 @@ def grid_text(ranks: int) -> str:
 class _Tree(NamedTuple):
     """A fat tree of two levels: nodes of a leaf switch, leaf and top switches, cables from a leaf to each top switch.
 
-    own : whether it is the platform's, whose other fields stay
+    actual : whether it is the platform's, whose other fields stay
     """
 
     nodes: int
     leaves: int
     parents: int
     cables: int
-    own: bool
+    actual: bool
 
     def parameters(self, top: int) -> str:
         """The notation of the tree with this many top switches."""
@@ -272,7 +268,7 @@ class _Tree(NamedTuple):
     def with_top(self, top: int, cables: str | None = None) -> dict[str, Any]:
         """What sets the tree with this many top switches; cables : all or the first of parallel ones."""
         parameters = self.parameters(top)
-        if self.own:
+        if self.actual:
             return {"platform.topology.parameters": parameters}
         chosen = {"cables": cables} if cables else {}
         return {"platform.topology": {"kind": "fat-tree", "parameters": parameters, **chosen}}
@@ -280,19 +276,19 @@ class _Tree(NamedTuple):
 
 def _tree(platform: "Platform", tree: str | None) -> _Tree:
     """The tree of this notation; without one the platform's, or one of full width."""
-    own = tree is None and platform.topology.kind == "fat-tree"
-    tree = platform.topology.parameters if own else tree
+    actual = tree is None and platform.topology.kind == "fat-tree"
+    tree = platform.topology.parameters if actual else tree
     if tree is None:
         count = platform.nodes.count
         below = max((each for each in range(1, MAX_BELOW + 1) if count % each == 0 and each < count), default=1)
         top = next(each for each in (4, 3, 2, 1) if below % each == 0)
-        return _Tree(below, count // below, top, below // top, own)
+        return _Tree(below, count // below, top, below // top, actual)
     try:
         levels, children, parents, cables = tree.split(";")
         below, leaves = map(int, children.split(","))
-        found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), own)
+        found = _Tree(below, leaves, int(parents.split(",")[1]), int(cables.split(",")[1]), actual)
     except (ValueError, IndexError):
-        levels, found = "", _Tree(0, 0, 0, 0, own)
+        levels, found = "", _Tree(0, 0, 0, 0, actual)
     if levels != "2" or min(found[:4]) < 1:
         raise InputError(f"the fat tree {tree[:80]!r} is not one of two levels, such as 2;32,8;1,4;1,8")
     return found

@@ -13,6 +13,7 @@ from lepaute.study.capacity import Front
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     SCENARIO,
+    Answer,
     Outcome,
     Point,
     answered,
@@ -30,7 +31,6 @@ from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
 
 if TYPE_CHECKING:
-    from lepaute.study.running import Answer
     from lepaute.study.schema import Study
 
 #: Shares of computing below this are not spoken of.
@@ -66,7 +66,7 @@ class _Content(NamedTuple):
 
 def page_of(
     study: "Study",
-    answer: "Answer",
+    answer: Answer,
     outcomes: Sequence[Outcome],
     caveats: Sequence[str] = (),
     command: str | None = None,
@@ -93,7 +93,7 @@ def page_of(
     return page(facts, answer, outcomes)
 
 
-def page(facts: PageFacts, answer: "Answer", outcomes: Sequence[Outcome] = ()) -> str:
+def page(facts: PageFacts, answer: Answer, outcomes: Sequence[Outcome] = ()) -> str:
     """The page of the answer to any question."""
     contents: dict[type, Callable[[Any], _Content]] = {
         WhatIfAnswer: _whatif,
@@ -138,21 +138,16 @@ def _question_in_words(study: "Study") -> str:
     if study.question == "sensitivity":
         return f"Which of {listed(names)} matter to {noun(response)}, and how much?"
     if study.question == "capacity":
-        limits = []
-        if study.capacity is not None and study.capacity.price is not None:
-            limits.append(f"for a price of at most {exact_number(study.capacity.price)}")
-        if study.capacity is not None and study.capacity.watts is not None:
-            limits.append(f"with at most {quantity(study.capacity.watts, 'W')}")
-        within = "".join(f" {limit}" for limit in limits)
+        section = study.capacity
+        within = f" for a price of at most {exact_number(section.price)}" if section and section.price else ""
+        within += f" with at most {quantity(section.watts, 'W')}" if section and section.watts else ""
         return f"Which machines of the catalogue{within} does no other one beat in time, cost and energy at once?"
     asked = study.compared
     others = [level for level in study.levels[asked.factor] if not same(level, asked.base)]
-    of = "" if asked.factor == SCENARIO else f"{asked.factor} = "
+    of, base = f"{asked.factor} = ", f"{asked.factor} = {asked.base}"
     best_of = f", each with its best {listed(asked.best_of)}" if asked.best_of else ""
     if asked.factor == SCENARIO:
-        others, base = [f"“{level}”" for level in others], f"“{asked.base}”"
-    else:
-        base = f"{of}{asked.base}"
+        of, base, others = "", f"“{asked.base}”", [f"“{level}”" for level in others]
     return f"How does {noun(response)} change with {of}{listed(others)}, against {base}{best_of}?"
 
 
@@ -273,21 +268,20 @@ def _front(found: Front) -> _Content:
 def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:
     """A row for the base of each setting, and one for every level that is compared with it."""
     rows: list[dict[str, Any]] = []
-    for each, is_first in answer.by_setting():
-        for side in [each.reference] * is_first + [each.other]:
-            chosen = {name: side.point[name] for name in answer.best_of(each)}
-            row: dict[str, Any] = {**each.setting, answer.factor: side.level, **chosen}
-            for name in answer.responses:
-                difference = each.differences.get(name)
-                row[label(name)] = side.spreads[name].figure() if name in side.spreads else ""
-                row[f"change of {noun(name)} (95 %)"] = (
-                    "the base" if side is each.reference else "" if difference is None else difference.in_words()
-                )
-            if answer.source is not None:
-                figure = each.published_of(side)
-                row["published"] = "" if figure is None else figure.text
-            row["comparable"] = f"no: {side.refusal}" if side.refusal else side.trust.words
-            rows.append(row)
+    for pair, side in answer.sides:
+        chosen = {name: side.point[name] for name in answer.best_of(pair)}
+        row: dict[str, Any] = {**pair.setting, answer.factor: side.level, **chosen}
+        for name in answer.responses:
+            difference = pair.differences.get(name)
+            row[label(name)] = side.spreads[name].figure() if name in side.spreads else ""
+            row[f"change of {noun(name)} (95 %)"] = (
+                "the base" if side is pair.reference else "" if difference is None else difference.in_words()
+            )
+        if answer.source is not None:
+            figure = pair.published_of(side)
+            row["published"] = "" if figure is None else figure.text
+        row["comparable"] = f"no: {side.refusal}" if side.refusal else side.trust.words
+        rows.append(row)
     return rows[:MAX_TABLE_ROWS]
 
 
@@ -311,7 +305,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
         {
             **one.point,
             "runs": one.runs,
-            label(ranking.response): significant(one.value, 4) if one.spread is None else one.spread.figure(),
+            label(ranking.response): one.figure,
             "against the best": words,
             "probability to be the best": one.chance,
             "extrapolated": f"{100.0 * one.trust.computing:.0f} %",

@@ -13,10 +13,10 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.files import write_atomic
@@ -27,11 +27,10 @@ from lepaute.kit.text import counted, duration
 from lepaute.simulate import Hpl
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
-from lepaute.simulate.prediction.trust import Trust
-from lepaute.stats.decision import Decision, Weakness
+from lepaute.stats.decision import Weakness
 from lepaute.study.checking import opened_study, question_of, rehearsed, unused_keys
 from lepaute.study.configuration import Configurations
-from lepaute.study.evaluation import Answered, Outcome, Point, Trial, answered
+from lepaute.study.evaluation import Answer, Outcome, Point, Trial, answered
 from lepaute.study.pools import DaskPool, Threads, worker_schedulers
 from lepaute.study.results import Results
 from lepaute.study.schema import Placed, Study, study_text
@@ -48,22 +47,6 @@ else:
 #: Simulations that take longer are spread over processes, which take some seconds to start.
 WORTH_PROCESSES_S = 30.0
 MAX_WORKERS = 4096
-
-
-class Answer(Answered, Protocol):
-    """What a question gives: for a person, and as a JSON object; trusts : of the points that it judged; decision :
-    that it leaves little open."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def trusts(self) -> "Mapping[Point, Trust]": ...
-
-    @property
-    def decision(self) -> Decision: ...
-
-    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -206,8 +189,7 @@ def run_study(
             more = {"is_over": session.is_over} if original.question in ("tune", "whatif") else {}
             answer: Answer = question_of(original)(affordable, configurations, evaluate, **more)
         outcomes = tuple(seen.values())
-        unused = unused_keys(configurations.study, configurations, outcomes)
-        notes = (*spent, *unused, *caveats(outcomes, configurations, answer.trusts))
+        notes = (*spent, *unused_keys(configurations, outcomes), *caveats(outcomes, configurations, answer.trusts))
         counts = session.simulated, session.reused, session.further
         weak = configurations.weaknesses({run.trial.point: 0 for run in outcomes if run.refusal is None})
         made = session.simulated + session.further
@@ -221,7 +203,10 @@ def run_study(
         if opened is not None and opened is not store:
             opened.close()
     if place is not None:
-        write_atomic(place / "results.csv", _csv_text(run.outcomes))
+        rows = _rows(run.outcomes)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        lines = [names, *([row.get(name, "") for name in names] for row in rows)]
+        write_atomic(place / "results.csv", csv_text(lines))
         _write_answer(run, configurations, command)
     return run
 
@@ -368,13 +353,6 @@ def write_corrected(run: StudyRun, configurations: Configurations, real_runs: st
     assert run.folder is not None
     write_atomic(run.folder / "real_runs.csv", real_runs)
     _write_answer(run, configurations, command)
-
-
-def _csv_text(outcomes: Sequence[Outcome]) -> str:
-    """A line a trial."""
-    rows = _rows(outcomes)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return csv_text([names, *([row.get(name, "") for name in names] for row in rows)])
 
 
 def _rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

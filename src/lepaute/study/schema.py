@@ -390,10 +390,8 @@ def study_text(study: Study) -> str:
     """The study as YAML, without default values."""
     import yaml
 
-    content = study.model_dump(mode="json", exclude_defaults=True)
-    text: str = yaml.safe_dump(
-        {"format": study.format, **content}, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True
-    )
+    content = {"format": study.format, **study.model_dump(mode="json", exclude_defaults=True)}
+    text: str = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
     return text
 
 
@@ -413,17 +411,11 @@ def described(error: "ValidationError", content: object, text: str | None, origi
         )
     found = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     # A mapping in the place of a word is no word: what is wrong inside of it says more.
-    faults = [
-        each for each in found if not (each["type"] == "literal_error" and isinstance(each["input"], dict))
-    ] or found
+    faults = [it for it in found if it["type"] != "literal_error" or not isinstance(it["input"], dict)] or found
     first = faults[0]
-    steps = [step for step in first["loc"] if step != "[key]"]
     # A member of a union has its name as a step, which no file has.
-    steps = [
-        step
-        for step in steps
-        if not (isinstance(step, str) and step.startswith(("literal[", "Placed", "function-after[")))
-    ]
+    unions = ("literal[", "Placed", "function-after[")
+    steps = [step for step in first["loc"] if step != "[key]" and not str(step).startswith(unions)]
     path = (*steps, *first.get("ctx", {}).get("at", ()))
     more = f" ({len(faults) - 1} more fault{'s' * (len(faults) > 2)})" if len(faults) > 1 else ""
     return located(path, f"{_problem(first, path)}{more}", text, origin)
@@ -438,11 +430,6 @@ def located(path: Steps, problem: str, text: str | None, origin: str) -> InputEr
     return InputError(f"{where}: {spoken(path)} {problem}")
 
 
-def _place(path: Steps) -> str:
-    """What a mapping is of."""
-    return "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
-
-
 def _problem(detail: "ErrorDetails", path: Steps) -> str:
     kind, given = detail["type"], shown_value(detail["input"])
     if kind == "fault":
@@ -455,7 +442,8 @@ def _problem(detail: "ErrorDetails", path: Steps) -> str:
         known = fields_at(Study, path[:-1])
         return f"is not a field of a study{guess(str(path[-1]), known)}; remove or rename it"
     if kind in ("dict_type", "model_type"):
-        return f"is {given}; write a mapping, such as {_MAPPING_EXAMPLES.get(_place(path), '{name: value}')}"
+        place = "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
+        return f"is {given}; write a mapping, such as {_MAPPING_EXAMPLES.get(place, '{name: value}')}"
     if kind == "literal_error":
         return f"is {given}; it must be {detail['ctx']['expected']}"
     if kind == "string_pattern_mismatch":

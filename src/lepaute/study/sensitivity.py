@@ -170,16 +170,11 @@ class Effects:
         words = (
             f"{best.level} is the best {what} ({self._change(best)}), {worst.level} the worst ({self._change(worst)})"
         )
-        levels = [effect.level for effect in term.levels]
-        if not all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels):
-            return words + self._doubt(term)
-        effects_up = [level.effect for level in sorted(term.levels, key=lambda one: float(one.level or 0))]
-        if effects_up == sorted(effects_up) or effects_up == sorted(effects_up, reverse=True):
-            words += f"; {noun(self.response)} {'grows' if effects_up[-1] > effects_up[0] else 'falls'} with it"
-        return words + self._doubt(term)
-
-    def _doubt(self, term: Term) -> str:
-        return "" if term.is_significant else "; no more than chance has it, as far as these runs tell"
+        if all(isinstance(at.level, int | float) and not isinstance(at.level, bool) for at in term.levels):
+            effects_up = [at.effect for at in sorted(term.levels, key=lambda at: float(at.level or 0))]
+            if effects_up in (sorted(effects_up), sorted(effects_up, reverse=True)):
+                words += f"; {noun(self.response)} {'grows' if effects_up[-1] > effects_up[0] else 'falls'} with it"
+        return words if term.is_significant else f"{words}; no more than chance has it, as far as these runs tell"
 
     def _change(self, level: LevelEffect) -> str:
         """Against the mean of all points."""
@@ -243,13 +238,12 @@ class Effects:
                 f"machines differ by; {first.name} explains the most, {100.0 * first.share:.0f} % of the variance "
                 f"between the points; {USUAL_SEEDS} runs may tell"
             )
-        said = (
-            f"No factor is shown to matter: no effect on {noun(self.response)} stands out from what machines differ by"
+        effect, runs = f"effect on {noun(self.response)}", f"{self.seeds} runs of each configuration"
+        none = f"No factor is shown to matter: no {effect} stands out from what machines differ by"
+        likely = next((term.name for term in self.terms if term.enough is not None), None)
+        return (
+            f"{none} with {runs}; {likely} seems to have one" if likely else f"{none}, and {runs} give no sign of one"
         )
-        likely = [term for term in self.terms if term.enough is not None]
-        if not likely:
-            return f"{said}, and {self.seeds} runs of each configuration give no sign of one"
-        return f"{said} with {self.seeds} runs of each configuration; {likely[0].name} seems to have one"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -299,7 +293,7 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
     whole = _orthonormal(np.hstack([np.ones((len(points), 1)), *dummies.values()]))
     rest = means - whole @ (whole.T @ means)
     centred = values - values.mean(axis=0)
-    own = centred - centred.mean(axis=1, keepdims=True)
+    of_point = centred - centred.mean(axis=1, keepdims=True)
     seeds = values.shape[1]
     degrees = (seeds - 1) * (len(points) - 1)
     return Effects(
@@ -308,7 +302,7 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
         tuple(sorted(found, key=lambda term: -term.share)),
         float((rest**2).sum() / total) if total > 0.0 else 0.0,
         float(values.mean(axis=0).std(ddof=1)) if seeds > 1 else 0.0,
-        sqrt(float((own**2).sum()) / degrees) if degrees > 0 else 0.0,
+        sqrt(float((of_point**2).sum()) / degrees) if degrees > 0 else 0.0,
         len(points),
         seeds,
         tuple(refused),
@@ -326,15 +320,15 @@ def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
 
 def _orthonormal(columns: "Floats") -> "Floats":
     """A basis of what the columns span."""
-    left, size, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.asarray(left[:, size > 1e-9 * max(size.max(), 1e-300)])
+    basis, size, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(basis[:, size > 1e-9 * max(size.max(), 1e-300)])
 
 
-def _basis_of(others: Sequence["Floats"], own: "Floats", count: int) -> "Floats":
+def _basis_of(others: Sequence["Floats"], added: "Floats", count: int) -> "Floats":
     """A basis of what a term adds to the others and the mean."""
     before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
-    left, size, _ = np.linalg.svd(own - before @ (before.T @ own), full_matrices=False)
-    return np.asarray(left[:, size > 1e-6])
+    basis, size, _ = np.linalg.svd(added - before @ (before.T @ added), full_matrices=False)
+    return np.asarray(basis[:, size > 1e-6])
 
 
 def _term(
@@ -357,7 +351,12 @@ def _term(
         else:
             p_value = 0.0 if squares > 1e-20 else 1.0
     share = squares / total if total > 0.0 else 0.0
-    at_levels = _at_levels(term, points, values)
+    at = [Point({name: point[name] for name in term}) for point in points]
+    # Of each level, or combination, the mean of its points at each seed, the other factors as the points have them.
+    at_levels: dict[Value, Floats] = {
+        level[term[0]] if len(term) == 1 else str(level): values[[there == level for there in at]].mean(axis=0)
+        for level in dict.fromkeys(at)
+    }
     common = values.mean(axis=0)
     levels = tuple(_against(level, of_seeds - common, logarithm) for level, of_seeds in at_levels.items())
     least, most = (extreme(at_levels, key=lambda level: float(at_levels[level].mean())) for extreme in (min, max))
@@ -377,27 +376,15 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
     return next((n for n in tried if stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 
-def _at_levels(term: tuple[str, ...], points: Sequence[Point], values: "Floats") -> "dict[Value, Floats]":
-    """Of each level, or combination, the mean of its points at each seed, where the other factors are as the points
-    have them."""
-    at = [Point({name: point[name] for name in term}) for point in points]
-    return {
-        level[term[0]] if len(term) == 1 else str(level): values[[one == level for one in at]].mean(axis=0)
-        for level in dict.fromkeys(at)
-    }
-
-
 def _against(level: Value, differences: "Floats", logarithm: bool) -> LevelEffect:
     """A level against something else, from the differences at each seed."""
     effect, low, high, seeds = float(differences.mean()), None, None, len(differences)
     if seeds > 1:
         half = student_quantile(0.975, seeds - 1) * float(differences.std(ddof=1)) / sqrt(seeds)
         low, high = effect - half, effect + half
-    return LevelEffect(level, *(_scaled(value, logarithm) for value in (effect, low, high)))  # type: ignore[arg-type]
-
-
-def _scaled(value: float | None, logarithm: bool) -> float | None:
-    return exp(min(value, log(1e300))) if logarithm and value is not None else value
+    ends = (effect, low, high)
+    scaled = [exp(min(end, log(1e300))) if logarithm and end is not None else end for end in ends]
+    return LevelEffect(level, *scaled)  # type: ignore[arg-type]
 
 
 def sensitivity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Effects | SobolIndices:

@@ -5,7 +5,7 @@ that will take is estimated before it starts.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.text import counted, duration
@@ -108,8 +108,8 @@ class Session:
                 found[trial] = by_key[first[key]]
         return [found[trial].outcome(trial, self.configurations) for trial in trials]
 
-    def missing(self, trials: Sequence[Trial]) -> "_Missing":
-        """Which of the trials would be simulated."""
+    def missing(self, trials: Sequence[Trial]) -> "tuple[list[tuple[Trial, Configuration]], int, dict[Point, str]]":
+        """The trials that would be simulated, how many others are known, and why points cannot be."""
         keyed: dict[str, tuple[Trial, Configuration]] = {}
         refused: dict[Point, str] = {}
         for trial in dict.fromkeys(trials):
@@ -120,7 +120,7 @@ class Session:
                 continue
             keyed.setdefault(configuration.key(trial), (trial, configuration))
         known = self.results.known(list(keyed))
-        return _Missing([each for key, each in keyed.items() if key not in known], len(known), refused)
+        return [made for key, made in keyed.items() if key not in known], len(known), refused
 
     def _simulate(self, missing: "dict[Trial, Configuration]") -> dict[Trial, Simulated]:
         """The results of trials that are not known; written as they come."""
@@ -177,14 +177,6 @@ def events_of(configuration: "Configuration", trial: Trial | None = None) -> flo
         fidelity = "sampled"
     behaviour = application.on()
     return max(1.0, behaviour.events * behaviour.simulated_share(fidelity))
-
-
-class _Missing(NamedTuple):
-    """Trials that would be simulated, how many others are known, and why points cannot be."""
-
-    trials: "list[tuple[Trial, Configuration]]"
-    known: int
-    refused: dict[Point, str]
 
 
 @dataclass(frozen=True)

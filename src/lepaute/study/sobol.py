@@ -151,7 +151,11 @@ def sobol(
     problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
     design = sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)
     step = len(names) + 2
-    trials = [_trial(factors, row, seed, at % step) for at, row in enumerate(design)]
+    trials = []
+    for at, row in enumerate(design):
+        point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
+        # Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured.
+        trials.append(Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, at % step))
     again = [Trial(trial.point, trial.seed, step) for trial in trials[::step]]
     outcomes = evaluate([*trials, *again])
     values = np.array([(float("nan") if outcome.refusal is not None else outcome[response]) for outcome in outcomes])
@@ -160,8 +164,7 @@ def sobol(
     if usable.sum() < FEWEST:
         reason = next((one.refusal for one in outcomes if one.refusal), "")
         raise InputError(f"only {usable.sum()} of {rows} rows could be simulated: {reason}")
-    found = _indices(table[usable], second[usable], seed)
-    first, total = found[0], found[1]
+    first, total, noise = _indices(table[usable], second[usable], seed)
     order = sorted(factors, key=lambda name: -total[names.index(name)].value)
     return SobolIndices(
         response,
@@ -169,17 +172,11 @@ def sobol(
         {name: total[names.index(name)] for name in order},
         first[-1],
         total[-1],
-        found[2],
+        noise,
         rows,
         int((~usable).sum()),
         len(outcomes),
     )
-
-
-def _trial(factors: Mapping[str, Quantile], row: "Floats", seed: int, repeat: int) -> Trial:
-    """Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured."""
-    point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
-    return Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, repeat)
 
 
 def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index], list[Index], float]:

@@ -41,9 +41,8 @@ class Judge:
             if trust.computing >= MIN_OUTSIDE and all(one.refusal is None for one in outcomes_of[point])
         ]
         trials = [Trial(point, seed, drawn=name) for point in doubtful for name in DRAWN for seed in SEEDS]
-        times_s = {
-            outcome.trial: outcome["time_s"] for outcome in self._evaluate(trials) if outcome.refusal is None
-        } if trials else {}  # fmt: skip
+        outcomes = self._evaluate(trials) if trials else []
+        times_s = {outcome.trial: outcome["time_s"] for outcome in outcomes if outcome.refusal is None}
         for point in doubtful:
             of_name = [[times_s.get(Trial(point, seed, drawn=name)) for seed in SEEDS] for name in DRAWN]
             pairs = [(one, other) for one, other in zip(*of_name, strict=True) if one is not None and other is not None]
@@ -81,9 +80,8 @@ class Pricing:
             return None
         trials = [outcome.trial for outcome in outcomes]
         first, repeat = trials[0].seed, trials[0].repeat
-        if [(trial.seed, trial.repeat) for trial in trials] != [(first + at, repeat) for at in range(count)]:
-            return None
-        if not usual_engine(self._configurations.at(point).application).samples:
+        in_order = [(trial.seed, trial.repeat) for trial in trials] == [(first + at, repeat) for at in range(count)]
+        if not in_order or not usual_engine(self._configurations.at(point).application).samples:
             return None
         return Trial(point, first, repeat, priced=max(MIN_PRICED, 1 << (count - 1).bit_length()))
 

@@ -16,23 +16,21 @@ import numpy as np
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
-from lepaute.kit.text import significant
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.decision import Decision
 from lepaute.study.evaluation import (
-    LESS_IS_BETTER,
+    RESPONSES,
     Evaluate,
     Further,
     Once,
     Outcome,
     Point,
-    amount_between,
     answered,
     by_point,
     label,
-    noun,
     shown,
+    sign_of,
     trials_of,
 )
 from lepaute.study.ranking import Ranking, Standing, rank
@@ -159,35 +157,23 @@ class Tuned:
         if never == 0:
             return chance
         if more is None:
-            would = (
-                f"no number of simulated runs would tell these {near} apart: which is faster differs from machine to "
-                "machine"
-            )
-        else:
-            told, stay = near - 1 - never, "other one stays" if never == 1 else f"other {never} stay"
-            would = f"{more} runs of each would tell {'one' if told == 1 else told} more apart; the {stay} alike"
-        return f"{chance}; {would}"
+            why = "which is faster differs from machine to machine"
+            return f"{chance}; no number of simulated runs would tell these {near} apart: {why}"
+        count, stay = near - 1 - never, "other one stays" if never == 1 else f"other {never} stay"
+        return f"{chance}; {more} runs of each would tell {'one' if count == 1 else count} more apart; the {stay} alike"
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
         """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
         many more there are."""
         titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best")
-        rows = [
-            (
-                *map(shown, one.point.values()),
-                one.runs,
-                significant(one.value, 4) if one.spread is None else one.spread.figure(),
-                words,
-            )
-            for one, words in self.ranking.rows[:MAX_ROWS]
-        ]
+        best_rows = self.ranking.rows[:MAX_ROWS]
+        rows = [(*map(shown, row.point.values()), row.runs, row.figure, words) for row, words in best_rows]
         return titles, rows, len(self.ranking.standings) - len(rows)
 
     def _value_of(self, one: Standing) -> str:
-        response = self.ranking.response
-        name = noun(response).removeprefix("the ")
+        name, unit = RESPONSES.get(self.ranking.response, (self.ranking.response, ""))
         assert one.spread is not None  # of the best, and of those that are ahead of it
-        return f"{name} {amount_between(response, one.spread)}"
+        return f"{name.removeprefix('the ')} {one.spread.text(unit)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -216,7 +202,7 @@ def halve(
     tolerance: float = TOLERANCE,
     known: Sequence[Outcome] = (),
     judge: Judge | None = None,
-    price: Price | None = None,
+    price: Price = lambda _: {},
     is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
     """The likely best of finitely many points.
@@ -268,20 +254,16 @@ def halve(
     return Tuned(ranking, once.asked, budget, ended, len(distinct), "halving", outcomes, trusts=dict(judge.known))
 
 
-def _priced(outcomes: Sequence[Outcome], price: Price | None) -> Mapping[Point, Controls]:
-    return {} if price is None else price(by_point(outcomes))
-
-
 def _ranked(
     outcomes: Sequence[Outcome],
     evaluate: Evaluate,
     response: str,
     seed: int,
     trusts: Mapping[Point, Trust],
-    price: Price | None,
+    price: Price,
 ) -> Ranking:
     """The final ranking: the best is simulated once more with other noise, which costs nothing of the budget."""
-    controls = _priced(outcomes, price)
+    controls = price(by_point(outcomes))
     best = rank(outcomes, response, seed=seed, probabilities=False, trusts=trusts, controls=controls).best
     again = evaluate(trials_of([best.point], best.runs, seed, repeat=1))
     return rank(
@@ -291,13 +273,14 @@ def _ranked(
         trusts=trusts,
         controls=controls,
         again=[one for one in again if one.refusal is None],
-        controls_again=_priced(again, price).get(best.point),
+        controls_again=price(by_point(again)).get(best.point),
     )
 
 
-def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int, price: Price | None) -> Ranking:
+def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: int, price: Price) -> Ranking:
     """The ranking after this many of those alive are known to be comparable, or all of them are judged."""
-    groups, controls = by_point(once.outcomes), _priced(once.outcomes, price)
+    groups = by_point(once.outcomes)
+    controls = price(groups)
     while True:
         ranking = rank(once.outcomes, response, probabilities=False, trusts=judge.known, controls=controls)
         order = sorted((one for one in ranking.standings if one.point in alive), key=lambda one: one.ratio)
@@ -315,7 +298,7 @@ def crossed(
     *,
     response: str = "time_s",
     seed: int = 1,
-    price: Price | None = None,
+    price: Price = lambda _: {},
 ) -> Tuned:
     """All points with all seeds: what the other ways are checked against."""
     outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
@@ -334,7 +317,7 @@ def explore(
     response: str = "time_s",
     seed: int = 1,
     tolerance: float = TOLERANCE,
-    price: Price | None = None,
+    price: Price = lambda _: {},
     is_over: Callable[[float], bool] = lambda _: False,
 ) -> Tuned:
     """The likely best of a space: points that `propose` finds, then a choice among them by halving.
@@ -351,8 +334,7 @@ def explore(
         if point is None:
             break
         (outcome,) = once(trials_of([point], EXPLORING_RUNS, seed))
-        sign = 1.0 if response in LESS_IS_BETTER else -1.0
-        seen.append((point, inf if outcome.refusal is not None else sign * outcome[response]))
+        seen.append((point, inf if outcome.refusal is not None else sign_of(response) * outcome[response]))
     if not seen:
         raise InputError("the space has no point; loosen a constraint")
     chosen = [point for point, _ in sorted(seen, key=lambda each: each[1])]

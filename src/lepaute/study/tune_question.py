@@ -18,18 +18,11 @@ from lepaute.study.tune import TOLERANCE, Tuned, explore, halve
 
 if TYPE_CHECKING:
     import optuna
-    from optuna import distributions
-    from optuna import trial as optuna_trial
-    from optuna.distributions import BaseDistribution
-    from optuna.trial import Trial
 
-    from lepaute.simulate.prediction.sweep import Case
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
 else:
     optuna = later("optuna")
-    distributions = later("optuna.distributions")
-    optuna_trial = later("optuna.trial")
 
 #: Proposals that were there before are asked again so often, then drawn at random so often.
 MAX_REPEATED, MAX_RANDOM = 20, 500
@@ -55,7 +48,7 @@ class Proposals:
         self._distributions = {name: _distribution(name, factor) for name, factor in space.items()}
         self._generator = np.random.default_rng(seed)
         self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed % 2**32, n_startup_trials=START))
-        self._open: dict[Point, Trial] = {}
+        self._open: dict[Point, optuna.trial.Trial] = {}
         self._proposed: set[Point] = set()
 
     def __call__(self, seen: Sequence[tuple[Point, float]]) -> Point | None:
@@ -83,35 +76,35 @@ class Proposals:
         levels = {name: factor.levels for name, factor in self._space.items()}
         return Point({name: value if (of := levels[name]) is None else of[value] for name, value in values.items()})
 
-    def _drawn(self, distribution: "BaseDistribution") -> Value:
+    def _drawn(self, distribution: "optuna.distributions.BaseDistribution") -> Value:
         """A value at random."""
-        if isinstance(distribution, distributions.CategoricalDistribution):
+        if isinstance(distribution, optuna.distributions.CategoricalDistribution):
             return int(self._generator.integers(len(distribution.choices)))
-        if isinstance(distribution, distributions.IntDistribution):
+        if isinstance(distribution, optuna.distributions.IntDistribution):
             return int(self._generator.integers(distribution.low, distribution.high, endpoint=True))
-        assert isinstance(distribution, distributions.FloatDistribution)
+        assert isinstance(distribution, optuna.distributions.FloatDistribution)
         if distribution.log:
             return exp(self._generator.uniform(log(distribution.low), log(distribution.high)))
         return float(self._generator.uniform(distribution.low, distribution.high))
 
-    def _tell(self, trial: "Trial", score: float) -> None:
+    def _tell(self, trial: "optuna.trial.Trial", score: float) -> None:
         if isinf(score):
-            self._study.tell(trial, state=optuna_trial.TrialState.FAIL)
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
         else:
             self._study.tell(trial, score)
 
 
-def _distribution(name: str, factor: Factor) -> "BaseDistribution":
+def _distribution(name: str, factor: Factor) -> "optuna.distributions.BaseDistribution":
     """Levels are places in their list: Optuna stores plain values only, and null is none."""
     if factor.levels is not None:
-        return distributions.CategoricalDistribution(list(range(len(factor.levels))))
+        return optuna.distributions.CategoricalDistribution(list(range(len(factor.levels))))
     if factor.bounds is None:
         raise InputError(f"factors.{name} has a distribution without bounds; give a range or levels to tune over")
     low, high = factor.bounds
     is_log = factor.log or (factor.distribution is not None and factor.distribution.kind == "log-uniform")
     if factor.integer:
-        return distributions.IntDistribution(round(low), round(high), log=is_log)
-    return distributions.FloatDistribution(low, high, log=is_log)
+        return optuna.distributions.IntDistribution(round(low), round(high), log=is_log)
+    return optuna.distributions.FloatDistribution(low, high, log=is_log)
 
 
 def tune(
@@ -125,32 +118,24 @@ def tune(
 
     is_over : as of `halve`
     """
-    tuned = _tuned(study, configurations, evaluate, is_over)
-    standings = tuned.ranking.standings[:MAX_POINTS_CONSIDERED]
-    cases = {one.point: _case(configurations, one.point) for one in standings}
-    apart = [cases[one.point] for one in standings if one.flagged]
-    return replace(tuned, remedy=remedy_of(list(cases.values()), apart)) if apart else tuned
-
-
-def _case(configurations: "Configurations", point: Point) -> "Case":
-    configuration = configurations.at(point)
-    return configuration.application, configuration.conditions
-
-
-def _tuned(
-    study: "Study", configurations: "Configurations", evaluate: Evaluate, is_over: Callable[[float], bool]
-) -> Tuned:
-    response, budget = study.responses[0], study.budget.simulations
-    tolerance = TOLERANCE if study.budget.precision is None else 0.01 * study.budget.precision
+    budget = study.budget
     how: dict[str, Any] = {
-        "response": response, "seed": study.seed, "tolerance": tolerance, "is_over": is_over,
+        "response": study.responses[0], "seed": study.seed, "is_over": is_over,
+        "tolerance": TOLERANCE if budget.precision is None else 0.01 * budget.precision,
         "price": Pricing(configurations, evaluate),
     }  # fmt: skip
     crossed = prod(len(levels) for levels in study.levels.values())
     if all(factor.levels is not None for factor in study.factors.values()) and crossed <= MAX_HALVED:
         points = configurations.points()
-        return halve(points, evaluate, most_tuned(study, len(points)), **how)
-    space = dict(study.factors)
-    if study.scenarios:
-        space[SCENARIO] = Factor.model_construct(levels=tuple(study.scenarios))
-    return explore(Proposals(space, study.seed, configurations.allows), evaluate, budget or USUAL_BUDGET, **how)
+        tuned = halve(points, evaluate, most_tuned(study, len(points)), **how)
+    else:
+        space = dict(study.factors)
+        if study.scenarios:
+            space[SCENARIO] = Factor.model_construct(levels=tuple(study.scenarios))
+        proposals = Proposals(space, study.seed, configurations.allows)
+        tuned = explore(proposals, evaluate, budget.simulations or USUAL_BUDGET, **how)
+    standings = tuned.ranking.standings[:MAX_POINTS_CONSIDERED]
+    made = [configurations.at(standing.point) for standing in standings]
+    cases = [(at.application, at.conditions) for at in made]
+    doubtful = [case for case, standing in zip(cases, standings, strict=True) if standing.flagged]
+    return replace(tuned, remedy=remedy_of(cases, doubtful)) if doubtful else tuned

@@ -67,19 +67,15 @@ class Corrected:
     @property
     def text(self) -> str:
         """The answer in one sentence."""
-        sure = 100.0 * self.probability[self.best]
+        sure, flags = 100.0 * self.probability[self.best], ""
+        if self.flagged:
+            chosen = ", the chosen one among them" if self.best in self.flagged else ""
+            flags = f"; {len(self.flagged)} of {len(self.probability)} are not comparable by simulation alone{chosen}"
         return (
             f"{self.best}: {with_interval(self.expected_s, self.low_s, self.high_s, 's')} after "
             f"{counted(len(self.runs), 'real run')}, the best one with a probability of {sure:.0f} %; real runs take "
-            f"{change_in_words(1.0 + self.bias, 'longer', 'less')} than simulated ones{self._flags}"
+            f"{change_in_words(1.0 + self.bias, 'longer', 'less')} than simulated ones{flags}"
         )
-
-    @property
-    def _flags(self) -> str:
-        if not self.flagged:
-            return ""
-        chosen = ", the chosen one among them" if self.best in self.flagged else ""
-        return f"; {len(self.flagged)} of {len(self.probability)} are not comparable by simulation alone{chosen}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -122,8 +118,10 @@ class RealModel:
         self._mean: Floats = logs.mean(axis=1)
         spread = logs - self._mean[:, None]
         self._simulated: Floats = spread @ spread.T / (len(seeds) - 1)
-        names = sorted({name for point in self.points for name in point})
-        self._alike: Floats = sum((self._same_level(name) for name in names), np.zeros_like(self._simulated))
+        self._alike: Floats = np.zeros_like(self._simulated)
+        for name in sorted({name for point in self.points for name in point}):
+            levels = [point.get(name) for point in self.points]
+            self._alike += np.array([[level == other for other in levels] for level in levels])
         self.runs: list[tuple[Point, float]] = []
 
     def add(self, point: Point, seconds: float) -> None:
@@ -183,12 +181,6 @@ class RealModel:
         gain = np.linalg.solve(factor, covariance[at])
         likelihood = -0.5 * residual @ residual - np.log(np.diag(factor)).sum() - 0.5 * len(at) * log(2.0 * pi)
         return float(likelihood), self._mean + gain.T @ residual, covariance - gain.T @ gain
-
-    def _same_level(self, name: str) -> "Floats":
-        levels = [point.get(name) for point in self.points]
-        first = {level: number for number, level in enumerate(dict.fromkeys(levels))}
-        places = np.array([first[level] for level in levels])
-        return np.asarray((places[:, None] == places[None, :]).astype(np.float64))
 
 
 def correct(

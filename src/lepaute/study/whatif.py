@@ -21,7 +21,6 @@ from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.study.evaluation import (
-    LESS_IS_BETTER,
     LITTLE,
     SCENARIO,
     Evaluate,
@@ -35,6 +34,7 @@ from lepaute.study.evaluation import (
     noun,
     same,
     sampling_sd_of_mean,
+    sign_of,
     spread,
     trials_of,
 )
@@ -201,13 +201,13 @@ class WhatIfAnswer:
             return f"None of {count} changes can be judged: not comparable, {first.reasons[0]}"
         others = f"; {count - len(comparable)} of {count} cannot be compared" if len(comparable) < count else ""
         largest, change = (shown or comparable)[0]
-        name, told = self.name_of(largest), f"{response} {self.change_of(largest)}"
+        name, change_there = self.name_of(largest), f"{response} {self.change_of(largest)}"
         if all(change.text == NO_DIFFERENCE for _, change in comparable):
             none = f"{name} makes no" if count == 1 else f"None of {len(comparable)} makes any"
             return f"{none} difference to {of}{others}"
         if self.runs == 1:
-            return f"{name} seems to matter{' most' if count > 1 else ''}: {told}{others}"
-        bounds = [bound for _, one in comparable for bound in (one.low, one.high)]
+            return f"{name} seems to matter{' most' if count > 1 else ''}: {change_there}{others}"
+        bounds = [bound for _, known_change in comparable for bound in (known_change.low, known_change.high)]
         is_little = min(bounds) >= 1.0 / (1.0 + LITTLE) and max(bounds) <= 1.0 + LITTLE and len(comparable) == count
         if is_little and not shown:
             most = significant(100.0 * max(abs(bound - 1.0) for bound in bounds), 2)
@@ -222,12 +222,12 @@ class WhatIfAnswer:
                 f"({seems}){self._undecided}{others}"
             )
         if count == 1:
-            return f"{name} matters{' little' if is_little else ''}: {told}"
+            return f"{name} matters{' little' if is_little else ''}: {change_there}"
         if is_little:
-            return f"None of {count} changes matters much: with {name}, the largest shown, {told}"
+            return f"None of {count} changes matters much: with {name}, the largest shown, {change_there}"
         if len(shown) == 1:
-            return f"Only {name} can be told from {self.base_name}: {told}{others}"
-        return f"{len(shown)} of {count} can be told from {self.base_name}, {name} by most: {told}{others}"
+            return f"Only {name} can be told from {self.base_name}: {change_there}{others}"
+        return f"{len(shown)} of {count} can be told from {self.base_name}, {name} by most: {change_there}{others}"
 
     @property
     def further(self) -> Further | None:
@@ -262,13 +262,7 @@ class WhatIfAnswer:
         titles = (*first.setting, self.factor, *self.best_of(first), label(self.responses[0]), f"against {self.base}")
         if self.source is not None:
             titles = (*titles[:-1], "published", titles[-1])
-        rows: list[tuple[str, ...]] = []
-        for each, is_first in self.by_setting():
-            if is_first:
-                rows.append(self._row(each, each.reference, each.reference.refusal or "the base"))
-            change = each.other.refusal or each.reference.refusal or self.change_of(each)
-            rows.append(self._row(each, each.other, change if each.shared else f"{change}; no errors in common"))
-        return titles, rows
+        return titles, [self._row(comparison, side) for comparison, side in self.sides]
 
     @property
     def pairing(self) -> str:
@@ -285,10 +279,14 @@ class WhatIfAnswer:
         """The level that the others are compared with."""
         return str(self.base) if self.factor == SCENARIO else f"{self.factor} {self.base}"
 
-    def by_setting(self) -> list[tuple[LevelComparison, bool]]:
-        """All comparisons, and whether each is the first one of its setting."""
+    @property
+    def sides(self) -> list[tuple[LevelComparison, Side]]:
+        """As tables have them: the base of each setting, and all that is compared with it."""
         first = {comparison.setting: comparison for comparison in reversed(self.comparisons)}
-        return [(comparison, comparison is first[comparison.setting]) for comparison in self.comparisons]
+        bases = [[pair.reference] * (pair is first[pair.setting]) for pair in self.comparisons]
+        return [
+            (pair, side) for pair, base in zip(self.comparisons, bases, strict=True) for side in (*base, pair.other)
+        ]
 
     def name_of(self, comparison: LevelComparison) -> str:
         """The level that is compared, and where."""
@@ -319,7 +317,11 @@ class WhatIfAnswer:
     def _difference(self, comparison: LevelComparison) -> Difference | None:
         return comparison.differences.get(self.responses[0])
 
-    def _row(self, comparison: LevelComparison, side: Side, change: str) -> tuple[str, ...]:
+    def _row(self, comparison: LevelComparison, side: Side) -> tuple[str, ...]:
+        change = side.refusal or "the base"
+        if side is comparison.other:
+            change = side.refusal or comparison.reference.refusal or self.change_of(comparison)
+            change += "" if comparison.shared else "; no errors in common"
         values = side.spreads.get(self.responses[0])
         chosen = [str(side.point[name]) for name in self.best_of(comparison)]
         shown = ["" if values is None else values.figure()]
@@ -345,9 +347,8 @@ def whatif(
         trials = trials_of(configurations.points(), runs, study.seed)
         answer = _answer(study, configurations, evaluate, evaluate(trials), runs, judge, pricing)
         most = budget.simulations or 64 * len(trials) * study.runs // runs
-        if budget.precision is None or _width_percent(answer) <= budget.precision:
-            return answer
-        if 2 * len(trials) > most or is_over(HALF_OF_TIME):
+        is_narrow = budget.precision is None or _width_percent(answer) <= budget.precision
+        if is_narrow or 2 * len(trials) > most or is_over(HALF_OF_TIME):
             return answer
         runs *= 2
 
@@ -428,8 +429,7 @@ def _side(
     known = [point for point in candidates if all(each.refusal is None for each in of_point[point])]
     if not known:
         return Side(level, candidates[0], {}, refusal=next(each.refusal for each in of_point[candidates[0]]))
-    sign = 1.0 if judged in LESS_IS_BETTER else -1.0
-    best = min(known, key=lambda point: sign * spread(of_point[point], judged, controls.get(point)).mean)
+    best = min(known, key=lambda point: sign_of(judged) * spread(of_point[point], judged, controls.get(point)).mean)
     runs = of_point[best]
     given = [name for name in responses if all(name in run.responses for run in runs)]
     return Side(level, best, {name: spread(runs, name, controls.get(best)) for name in given})
@@ -492,5 +492,4 @@ def difference(
         if min(values) <= 0.0:
             raise InputError(f"{response} is 0 in a run, and nothing is a multiple of it")
         made.append(Runs(values, sampling_sd_of_mean(runs[seed] for seed in seeds), of_runs))
-    one, two, *third = made
-    return pair.difference(one, two, *third)
+    return pair.difference(*made)
