@@ -81,7 +81,7 @@ def command(
     Exit status 1: the experiment failed or lost a node; its archive says why. 130: it was interrupted.
     """
     from lepaute.measure.experiment.options import options_of
-    from lepaute.measure.experiment.script import load_job_class, made_job
+    from lepaute.measure.experiment.script import load_job_class, made_job, planned_steps
 
     if run.as_json:
         Program.divert_prints()
@@ -109,8 +109,6 @@ def command(
     if run.dry_run:
         if run.resume:
             raise InputError("--dry-run shows a run from its beginning; leave out --resume")
-        from lepaute.measure.experiment.script import planned_steps
-
         steps = planned_steps(job_class, options)
         if run.as_json:
             print(json_text({"archive": str(options.archive), "dry_run": True, "steps": steps}))

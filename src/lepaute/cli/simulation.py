@@ -233,9 +233,8 @@ def applications_of(
     each = [one | files.filled(values | one, platform) for one in values.pop(COMBINATIONS, [{}])]
     values |= each[0]
     flags = {flag.fields[0].name: flag for flag in flags_of(application)}
-    combinations: list[Application] | None = files.combinations(
-        {name: value for name, value in values.items() if name not in files.decides}
-    )
+    further = {name: value for name, value in values.items() if name not in files.decides}
+    combinations: list[Application] | None = files.combinations(further)
     if combinations is not None:
         decided = {flag.argument for name, flag in flags.items() if name in files.decides}
         refuse_options(context, decided, f"{files.input_option} and these options contradict each other")

@@ -156,10 +156,8 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
             bar = _drawn_bar()
             bar.start()
             # Until the bar stops, Rich puts what is printed above it, through streams of its own.
-            sys.stdout, sys.stderr = (
-                PrintableStream(sys.stdout, "standard output"),
-                PrintableStream(sys.stderr, "standard error"),
-            )
+            sys.stdout = PrintableStream(sys.stdout, "standard output")
+            sys.stderr = PrintableStream(sys.stderr, "standard error")
         task, shown = bar.task_ids[0], printable(message)
         bar.update(task, description=shown, completed=share, remaining=remaining, refresh=True)
 
@@ -246,20 +244,17 @@ def simulated_date(
         if terminal is None:
             note(f"lepaute: {text}")
         else:
-            terminal.write(f"\r\033[K{text} ")
-            terminal.flush()
+            print(f"\r\033[K{text} ", end="", file=terminal, flush=True)
             is_open = True
 
     def end_line() -> None:
         nonlocal is_open
         if terminal is not None and is_open:
             is_open = False
-            terminal.write("\n")
-            terminal.flush()
+            print(file=terminal, flush=True)
 
     try:
         yield tell, tell_share, end_line
     finally:
         if terminal is not None and is_open:
-            terminal.write("\r\033[K")
-            terminal.flush()
+            print("\r\033[K", end="", file=terminal, flush=True)
