@@ -174,11 +174,13 @@ def program(
                 note("")  # apart from what the program printed
             for other in compared:  # who asks for a difference reads it first
                 note(other.text(width, details=details))
-            beside = [other.prediction for other in compared]
-            if points:
-                note(answered_scaling(points, width, details=details))
-            else:
-                note(answered_emulation(predictions[0], width, besides=beside, details=details))
+            note(
+                answered_scaling(points, width, details=details)
+                if points
+                else answered_emulation(
+                    predictions[0], width, besides=[other.prediction for other in compared], details=details
+                )
+            )
         if plot is not None:
             plot_scaling(points, plot)
         _write_trace(traces, folder, predictions[0])

@@ -101,7 +101,7 @@ def tune(
     _check_question(file, "tune")
     words = ["lepaute", "study", "tune", str(file), *_words({"--real-runs": real_runs})]
     if real_runs is not None:
-        run = tuned_for_real(file, real_runs, options, words, other_machine=other_machine)
+        run = _tuned_for_real(file, real_runs, options, words, other_machine=other_machine)
     elif other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
     else:
@@ -113,8 +113,8 @@ def _check_question(file: Path, question: str) -> None:
     """Raises InputError for a study that asks another one."""
     from lepaute.study.schema import load_study
 
-    if (asked := load_study(file).question) != question:
-        raise InputError(f"{file}: asks the question {asked}; use `lepaute study {asked}`")
+    if (other := load_study(file).question) != question:
+        raise InputError(f"{file}: asks the question {other}; use `lepaute study {other}`")
 
 
 def _studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
@@ -236,7 +236,7 @@ app.command()(check)
 app.command()(schema)
 
 
-def tuned_for_real(
+def _tuned_for_real(
     file: Path, real_runs: int, options: StudyOptions, words: list[str], *, other_machine: bool
 ) -> "StudyRun":
     """Runs the study once it is known that its cases can be run here, and corrects its answer by real runs.

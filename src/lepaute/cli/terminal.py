@@ -139,12 +139,12 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
     """
     began_s = told_s = time.monotonic()
     bar: Progress | None = None
-    left = _TimeLeft(began_s)
+    pace = _Pace(began_s)
 
     def tell(message: str, share: float) -> None:
         nonlocal bar, told_s
         now_s = time.monotonic()
-        remaining = left.text(now_s, share)
+        remaining = pace.text(now_s, share)
         if bar is None and not sys.stderr.isatty():  # Rich's streams, before Rich 14, say that they are none
             if now_s - told_s >= LINE_EVERY_S:
                 told_s = now_s
@@ -168,7 +168,7 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
             bar.stop()
 
 
-class _TimeLeft:
+class _Pace:
     """Of work whose share behind is told as it goes; a share that falls begins another piece of work."""
 
     def __init__(self, now_s: float) -> None:
@@ -217,7 +217,7 @@ def simulated_date(
     began_s = last_s = time.monotonic()
     period_s, announced, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0
     is_open = False
-    left = _TimeLeft(began_s)
+    pace = _Pace(began_s)
 
     def tell_share(share: float) -> None:
         nonlocal behind
@@ -228,15 +228,15 @@ def simulated_date(
         now_s = time.monotonic()
         if whole_s:
             behind = min(date_s / whole_s, 0.99)
-        remaining = left.text(now_s, behind) if behind else ""
+        remaining = pace.text(now_s, behind) if behind else ""
         if not announced and now_s - began_s >= (MIN_SPENT_S if whole_s else every_s):
             announced, what = True, f"emulating {counted(runs, 'run')}"
             if not behind:
                 most = f"as long as all ranks compute, on one core, {duration(most_s)} at most"
                 faster = "a recorded run is replayed in seconds (lepaute record, predict trace)"
                 note(f"lepaute: {what}; its duration is not known in advance: {most}; {faster}")
-            elif (left_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
-                announce(left_s, what)
+            elif (to_come_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
+                announce(to_come_s, what)
         if now_s - last_s < period_s:
             return
         last_s = now_s

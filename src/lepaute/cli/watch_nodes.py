@@ -219,8 +219,8 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
-        for line, verdict in _health_lines(judged, drains):
-            state = "" if verdict is None else re.split("[:,]", verdict.value)[0]
+        for line, health_state in _health_lines(judged, drains):
+            state = "" if health_state is None else re.split("[:,]", health_state.value)[0]
             say(line, meaning=watch_answer.MEANING.get(state, "doubtful") if state else None, loud=state)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
             say("\n".join([f"{LABEL}:", *looks]))
