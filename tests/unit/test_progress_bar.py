@@ -103,7 +103,7 @@ def test_a_program_prints_below_the_line_of_its_progress(monkeypatch: pytest.Mon
 
 
 def test_the_time_left_is_of_the_piece_of_work_that_has_begun() -> None:
-    left = terminal._TimeLeft(0.0)
+    left = terminal._Pace(0.0)
     assert left.text(10.0, 0.5) == "about 10 s left"
     assert left.text(20.0, 1.0) == ""
     assert left.text(21.0, 0.0) == ""  # another piece

@@ -41,12 +41,11 @@ def show(
         return
     status, *lines = first_screen(archive, _width(), details=details)
     say(status, 2, "good" if archive.about.outcome == COMPLETE else "bad")
-    for line in lines:
-        say(line)
+    say("\n".join(lines))
     if members:
-        say(f"{len(listed)} members:")
-        for name, member in listed.items():
-            say(f"  {member.size_bytes:>12}  {name}", 16)
+        say(
+            "\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {name}" for name, m in listed.items())]), 16
+        )
 
 
 def _width() -> int:
@@ -162,9 +161,6 @@ def diff(
         print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
         lines = comparison_lines(comparison, unread, everything=everything, width=_width())
-        say(comparison_sentence(comparison))
-        for side, archive in zip("AB", archives, strict=True):
-            say(f"{side}: {archive.path}  {archive.id[:12]}")
-        for line in lines:
-            say(line)
+        known = [f"{side}: {archive.path}  {archive.id[:12]}" for side, archive in zip("AB", archives, strict=True)]
+        say("\n".join([comparison_sentence(comparison), *known, *lines]))
     return 1 if exit_code and not comparison.same else 0

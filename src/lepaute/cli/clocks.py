@@ -156,8 +156,8 @@ def command(
 def _request_of(options: ClockOptions) -> "ClockRequest":
     from lepaute.measure.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
 
-    clocks = (options.ranks, None, 0.0) if options.simulate is None else simulated_of(options.simulate)
-    ranks, drift_ppm, wander_ppm = clocks
+    known = options.simulate
+    ranks, drift_ppm, wander_ppm = (options.ranks, None, 0.0) if known is None else simulated_of(known)
     return ClockRequest(
         methods=methods_of(options.methods),
         after_s=moments_of(options.after),

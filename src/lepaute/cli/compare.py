@@ -64,9 +64,7 @@ def command(
         _show(compared, options)
         return
     measured = _measure(context, libraries, measuring, options, output, where)
-    if options.baseline and not options.measure_only:
-        _show([_against_baseline(measured, options)], options, _measured_facts(measured))
-    elif options.measure_only or len(libraries) == 1:
+    if options.measure_only or (len(libraries) == 1 and not options.baseline):
         _end_where_failed(measured)
     else:
         _show(_compared_campaigns(measured, options), options, _measured_facts(measured))
@@ -145,8 +143,6 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
         check_outputs(options.outputs_of(all_ranks), inputs=inputs, force=options.force)
         if options.scaling is not None and len(all_ranks) == 1:
             raise InputError(f"--scaling is of several numbers of ranks, and {campaigns[0]} has one")
-        if options.baseline:
-            return [_against_baseline(opened, options)]
         return _compared_campaigns(opened, options)
     used = _ANSWERING - {"left", "right", "primary", "scaling", "baseline"}
     reject_other_options(context, used, "outputs of benchmarks are compared as they are, LEFT RIGHT")
@@ -154,15 +150,8 @@ def _compared_files(context: typer.Context, words: Sequence[str], options: Compa
     if len(printed) != 2:
         raise InputError("two outputs of benchmarks are compared, in the order in which they are given: LEFT RIGHT")
     (left_label, left), (right_label, right) = printed
-    compared = outputs(
-        left,
-        right,
-        left_label=left_label,
-        right_label=right_label,
-        margin=options.margin,
-        correction=options.correction,
-    )
-    return [compared]
+    rule = {"margin": options.margin, "correction": options.correction}
+    return [outputs(left, right, left_label=left_label, right_label=right_label, **rule)]
 
 
 def _days(options: CompareOptions) -> list[Archive]:
@@ -174,19 +163,16 @@ def _days(options: CompareOptions) -> list[Archive]:
     return days
 
 
-def _against_baseline(builds: Sequence[Archive], options: CompareOptions) -> "Comparison":
-    from lepaute.measure.compare.baseline import against_baseline
-
-    if len(builds) != 1:
-        raise InputError(f"--baseline is of one build, and {len(builds)} are given; give the others to it, too")
-    return against_baseline(builds[0], _days(options), labels=(options.left, options.right), **options.rule)
-
-
 def _compared_campaigns(campaigns: Sequence[Archive], options: CompareOptions) -> "list[Comparison]":
-    """Of campaigns that all have more than two libraries, each with the reference: --left, or the first one."""
+    """With earlier days; of campaigns that all have several libraries each with the reference, --left or the first."""
     from lepaute.measure.archive.mpi_campaign import facts
+    from lepaute.measure.compare.baseline import against_baseline
     from lepaute.measure.compare.summaries import shared_labels
 
+    if options.baseline:
+        if len(campaigns) != 1:
+            raise InputError(f"--baseline is of one build, and {len(campaigns)} are given; give the others to it, too")
+        return [against_baseline(campaigns[0], _days(options), labels=(options.left, options.right), **options.rule)]
     labels = shared_labels([facts(campaign) for campaign in campaigns])
     if len(labels) <= 2 or options.right is not None:
         return list(options.compared(*campaigns))
@@ -233,9 +219,8 @@ def _measure(
     with notes_printed(), progress_bar() as tell:
         paths = measure_sessions(libraries, output, **arguments, progress=tell, announce=announce)
     measured = [Archive.open(path) for path in paths]
-    abouts = [facts(each) for each in measured]
-    warn(list(dict.fromkeys(line for each in measured for line in each.about.warnings)))
-    if options.measure_only or len(abouts[0].labels) == 1:
+    warn(line for archive in measured for line in archive.about.warnings)
+    if options.measure_only or len(facts(measured[0]).labels) == 1:
         for name, text in _measured_facts(measured):
             note(f"{name}: {text}")
     for path, archive in zip(paths, measured, strict=True):
@@ -290,14 +275,13 @@ def _show(
         note((f"on {comparison.ranks} ranks, " if comparison.all_ranks else "") + each.sentence)
     if any(each.failures for each in comparisons):
         raise typer.Exit(LIBRARY_FAILED)
-    statuses = {each.status(strict=options.strict) for each in gates} - {0}
-    if statuses:
+    if statuses := {each.status(strict=options.strict) for each in gates} - {0}:
         raise typer.Exit(min(statuses))
 
 
 def _end_where_failed(measured: Sequence[Archive]) -> None:
     from lepaute.measure.compare.failures import campaign_failures, failures_text
 
-    if failures := [failure for one in measured for failure in campaign_failures(one)]:
+    if failures := [failure for archive in measured for failure in campaign_failures(archive)]:
         note(failures_text(failures))
         raise typer.Exit(LIBRARY_FAILED)

@@ -36,8 +36,7 @@ def answered_comparison(
         rights = list(dict.fromkeys(comparison.right for comparison in comparisons))
         of_each = [[comparison for comparison in comparisons if comparison.right == right] for right in rights]
         facts = [*facts, ("order", "; ".join(map(ranks_sentence, of_each)))]
-    estimands = [] if comparisons[0].is_of_single_runs else [("ratio", comparisons[0].estimand)]
-    facts_shown = [*facts, *estimands]
+    facts_shown = [*facts, *([] if comparisons[0].is_of_single_runs else [("ratio", comparisons[0].estimand)])]
     facts_shown += [("with", "; ".join(lines)) for lines in (_distinct(comparisons, setting_lines),) if lines]
     if details:
         rest = [f"{name}: {text}" for name, text in facts_shown]
@@ -54,13 +53,11 @@ def _distinct(comparisons: "Sequence[Comparison]", lines_of: "Callable[[Comparis
 
 
 def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
-    """A line a row: what it is, both times, the algorithms where one is known, and the verdict with its stars; of each
-    number of ranks where there are several."""
+    """A line a row: what it is, ranks where they vary, both times, known algorithms, the verdict with its stars."""
     left, right = comparisons[0].left, comparisons[0].right
-    places = {
-        one: place for place, one in enumerate(dict.fromkeys(row.row for item in comparisons for row in item.verdicts))
-    }
-    found = [(places[row.row], item.ranks, row, item) for item in comparisons for row in item.verdicts]
+    every = dict.fromkeys(row.row for item in comparisons for row in item.verdicts)
+    places = {row: place for place, row in enumerate(every)}
+    placed = [(places[row.row], item.ranks, row, item) for item in comparisons for row in item.verdicts]
     titles = ["operation", "size", "ranks", left, right, f"{right} / {left}", "algorithms", "verdict"]
     rows: list[list[object]] = [
         [
@@ -72,14 +69,11 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
             algorithms(each, row),
             f"{outcome_words(row, left, right)} {row.stars}".rstrip(),
         ]
-        for _, ranks, row, each in sorted(found, key=lambda one: one[:2])
+        for _, ranks, row, each in sorted(placed, key=lambda known: known[:2])
     ]
-    open_rows = any(row.outcome != "untested" for _, _, row, _ in found)  # else the answer says why
-    needed = {
-        2: len(comparisons) > 1,
-        6: any(row[6] for row in rows),
-        7: open_rows or len({row[7] for row in rows}) > 1,
-    }
+    open_rows = any(row.outcome != "untested" for _, _, row, _ in placed)  # else the answer says why
+    several_words = open_rows or len({row[7] for row in rows}) > 1
+    needed = {2: len(comparisons) > 1, 6: any(row[6] for row in rows), 7: several_words}
     kept = [place for place in range(8) if needed.get(place, True)]
     titles, rows = [titles[place] for place in kept], [[row[place] for place in kept] for row in rows]
     left_columns = [kept.index(place) for place in (0, 5, 6, 7) if place in kept]
@@ -97,14 +91,14 @@ def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]
     ranks = ["ranks"] if comparisons[0].all_ranks else []
     rows = [
         [
-            f"{one.factor}: {one.level} / {one.reference}",
-            name_of(one.operation, one.form),
-            exact_size(one.size_bytes),
-            *([str(one.ranks)] if ranks else []),
-            one.library,
-            f"{ratio_text(one)} {one.stars}".rstrip(),
+            f"{effect.factor}: {effect.level} / {effect.reference}",
+            name_of(effect.operation, effect.form),
+            exact_size(effect.size_bytes),
+            *([str(effect.ranks)] if ranks else []),
+            effect.library,
+            f"{ratio_text(effect)} {effect.stars}".rstrip(),
         ]
-        for one in by_library.values()
+        for effect in by_library.values()
     ]
     if not rows:
         return []
@@ -113,8 +107,7 @@ def _effects_table(comparisons: "Sequence[Comparison]", width: int) -> list[str]
 
 
 def _table_beside_reference(comparisons: "Sequence[Comparison]", width: int) -> str:
-    """Several libraries, each beside the reference, the left one of all; of each number of ranks where there are
-    several."""
+    """Several libraries, each beside the reference, the left one of all; by number of ranks where there are several."""
     rights = list(dict.fromkeys(each.right for each in comparisons))
     with_ranks = bool(comparisons[0].all_ranks)
     rows: dict[object, list[str]] = {}

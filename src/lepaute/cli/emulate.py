@@ -154,10 +154,7 @@ def program(
                 programs, simulation.given_platform, request, progress=lambda share: on_share(share / parts)
             )
             quiet = replace(engine, on_line=None, on_complaint=None, keep=None)
-            silent = [
-                replace(prediction, request=prediction.request and replace(prediction.request, engine=quiet))
-                for prediction in predictions
-            ]
+            silent = [replace(p, request=p.request and replace(p.request, engine=quiet)) for p in predictions]
 
             def tell(_: str, share: float) -> None:
                 on_share((1 + share * besides) / parts)
@@ -175,13 +172,13 @@ def program(
             width = terminal_columns(sys.stderr)
             if sys.stdout.isatty() and sys.stderr.isatty():
                 note("")  # apart from what the program printed
-            for each in compared:  # who asks for a difference reads it first
-                note(each.text(width, details=details))
+            for other in compared:  # who asks for a difference reads it first
+                note(other.text(width, details=details))
             note(
                 answered_scaling(points, width, details=details)
                 if points
                 else answered_emulation(
-                    predictions[0], width, besides=[each.prediction for each in compared], details=details
+                    predictions[0], width, besides=[other.prediction for other in compared], details=details
                 )
             )
         if plot is not None:

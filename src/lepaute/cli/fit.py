@@ -234,8 +234,8 @@ def _print_findings(archives: list[Archive], options: FitOptions, *, as_json: bo
             if as_json:
                 objects.append({"archive": str(archive.path), **result.to_dict()})
                 continue
-            told = [finding(hierarchy) for hierarchy in result.hierarchies] or [f"{archive.path}: {result.table}"]
-            say("\n".join(told))
+            lines = [finding(hierarchy) for hierarchy in result.hierarchies] or [f"{archive.path}: {result.table}"]
+            say("\n".join(lines))
             _print_factors(result.factor_tests)
             for line in result.notes:
                 say(line)

@@ -117,10 +117,10 @@ def unknown(name: str) -> str:
     """One line for a word that is not a command, with the nearest one that is."""
     from difflib import get_close_matches
 
-    kind = "option" if name.startswith("-") else "command"
+    what = "option" if name.startswith("-") else "command"
     near = get_close_matches(name, [command.name for command in COMMANDS], n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
-    return f"there is no {kind} '{name}'; {guess}'lepaute --help' lists them"
+    return f"there is no {what} '{name}'; {guess}'lepaute --help' lists them"
 
 
 def usage(stream: TextIO | None = None) -> str:

@@ -79,11 +79,11 @@ def with_options_of(
             return command(**options, **{argument: value})
 
         signature = inspect.signature(command)
-        own = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument in several) for flag in flags]
+        made = [flag.parameter(hints, flag.fields[0].name in may_lack, flag.argument in several) for flag in flags]
         parameters = [
             each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for parameter in signature.parameters.values()
-            for each in (own if parameter.name == argument else [parameter])
+            for each in (made if parameter.name == argument else [parameter])
         ]
         with_value.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         with_value.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -38,13 +38,13 @@ def list_platforms(as_json: AsJson = False) -> None:
         ]
         print(json_text({"platforms": listed}))
         return
-    own = [name for name in names if name not in ALIASES]
+    platforms = [name for name in names if name not in ALIASES]
     rows = []
-    for name in own:
+    for name in platforms:
         aliases = ", ".join(alias for alias in names if ALIASES.get(alias) == name)
         rows.append((f"{name} ({aliases})" if aliases else name, *one_line(load_platform(name))))
     width = terminal_columns()
-    say(f"{counted(len(own), 'platform')}, for -p NAME; or a file of your own machine")
+    say(f"{counted(len(platforms), 'platform')}, for -p NAME; or a file of your own machine")
     print(shown_table(("name", "nodes", "cores a node", "what"), rows, width, left=(0, 3)))
 
 
@@ -104,12 +104,12 @@ def check(
     threads = {model.threads for model in platform.kernels} or {1}
     missing = max(len(without_model(platform, MODELLED, count)) for count in threads)
     described = f"platform {in_one_line(platform)}"
-    told = [("file", f"sha256 {platform.sha256[:16]}")]
+    about = [("file", f"sha256 {platform.sha256[:16]}")]
     if 2 * missing > len(MODELLED):  # of the measured platforms a few are missing that take no time
-        told.insert(0, ("what", described))
+        about.insert(0, ("what", described))
         described = f"but HPL would be predicted too fast: {missing} of the {len(MODELLED)} kernels that it calls have "
         described += "no model and count as 0 s"
-    tell(f"{file}: valid, {described}", told, free, details=details)
+    tell(f"{file}: valid, {described}", about, free, details=details)
     warn(odd)
 
 

@@ -178,34 +178,23 @@ def messages(
     check_outputs({"--output": output}, inputs=[name, *(file for file, _ in files)], force=force)
     platform = load_platform(name)
     eager_bytes = None if eager is None else parse_size(eager, "--eager")
-    told: list[tuple[str, str]] = []
-    ping_pongs = []
-    remarks: list[str] = []
+    lines: list[tuple[str, str]] = []
+    ping_pongs, remarks = [], list[str]()
     for file, inside in files:
         table = ping_pong_of(read_durations(file, x=x or None, y=y or None, unit=unit or None), file)
         line = segment(table.x, table.duration_s)
         platform = with_ping_pong(platform, line, source=file.name, within=inside, eager_bytes=eager_bytes)
-        told.append(
-            ("inside a node" if inside else "between nodes", f"{file.name}: {sentence(table, line).rstrip('.')}")
-        )
+        where = "inside a node" if inside else "between nodes"
+        lines.append((where, f"{file.name}: {sentence(table, line).rstrip('.')}"))
         ping_pongs.append({"file": str(file), "within": inside, **as_object(table, line)})
         remarks += [f"{file}: {remark}" for remark in (*table.notes, *line.notes)]
     text = platform_text(platform.model_copy(update={"name": output.stem}))
     platform = parse_platform(text, str(output))
     write_atomic(output, text)
-    known, (file, inside) = dict(facts(platform)), files[0]
-    measured = known["inside a node" if inside else "between nodes"].partition(";")[0]
+    measured = dict(facts(platform))[lines[0][0]].partition(";")[0]
     headline = f"{name} with the messages of {' and '.join(each.name for each, _ in files)}: {measured}"
-    tell_written(
-        platform,
-        output,
-        details=details,
-        as_json=as_json,
-        more=told,
-        caveats=remarks,
-        headline=headline,
-        ping_pongs=ping_pongs,
-    )
+    how: dict[str, Any] = {"details": details, "as_json": as_json, "headline": headline}
+    tell_written(platform, output, **how, more=lines, caveats=remarks, ping_pongs=ping_pongs)
 
 
 def synthesize(
@@ -238,10 +227,9 @@ def synthesize(
     )
     dump_platform(cluster, output)
     drawn = f"of the population of {platform.name}, spatial {spatial}, temporal {temporal}, seed {seed}"
-    odd = list(synthesis.odd_cpus(cluster))
     of = {"population_of": platform.name, **factors, "seed": seed}
-    more = [("drawn", drawn)]
-    tell_written(cluster, output, details=details, as_json=as_json, more=more, caveats=odd, drawn=of)
+    rests: dict[str, Any] = {"more": [("drawn", drawn)], "caveats": list(synthesis.odd_cpus(cluster)), "drawn": of}
+    tell_written(cluster, output, details=details, as_json=as_json, **rests)
 
 
 def population(

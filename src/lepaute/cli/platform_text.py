@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lepaute.cli.terminal import tell, warn
-from lepaute.kit.later import np, npt
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 
@@ -43,7 +42,7 @@ def tell_written(
     of_platform = dict(facts(platform))
     wanted = ("assumed", "between nodes", "inside a node", "network", "nodes")
     given = {name for name, _ in more}
-    told = [*more, *((name, of_platform[name]) for name in wanted if name in of_platform and name not in given)]
+    known = [*more, *((name, of_platform[name]) for name in wanted if name in of_platform and name not in given)]
     odd = list(implausible(platform))
     unsure = [*(doubt for doubt in doubts(platform) if as_json or doubt not in odd), *caveats]
     assumed = platform.assumed or ()
@@ -55,26 +54,22 @@ def tell_written(
     if details:
         unsure += [f"{each.text}: {each.source}" for each in assumed]
     answer = headline or f"platform {in_one_line(platform)}"
-    tell(f"{output}: {answer}", told[:MAX_FACTS], unsure, details=details, document=document if as_json else None)
+    tell(f"{output}: {answer}", known[:MAX_FACTS], unsure, details=details, document=document if as_json else None)
     warn(odd)  # a slip of a unit, which is no caveat
 
 
 def group_facts(fitted: "Generative") -> list[tuple[str, str]]:
     """Of each group how many, and its first coefficient."""
-    told = []
-    for number, group in enumerate(fitted.groups):
+    facts = []
+    for number, group in enumerate(fitted.groups[:MAX_FACTS]):
         low, high = group.interval()
-        size = f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
-        mean = f"{fitted.terms[0]} {with_interval(group.theta[0], low[0], high[0], 's')}"
-        told.append((f"group {number}", f"{size}; {mean}"))
-    return told[:MAX_FACTS]
+        mean = with_interval(group.theta[0], low[0], high[0], "s")
+        facts.append((f"group {number}", f"{_size_of(group)}; {fitted.terms[0]} {mean}"))
+    return facts
 
 
-def _temporal(fitted: "Generative", group: "GroupMoments") -> "npt.NDArray[np.float64]":
-    """How the CPUs of a group differ from day to day, each on its own."""
-    if group.covariance_temporal is not None:
-        return group.covariance_temporal
-    return fitted.days.individual if fitted.scales is None else fitted.scales.pooled_typical
+def _size_of(group: "GroupMoments") -> str:
+    return f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
 
 
 def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
@@ -82,7 +77,9 @@ def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
     documents = []
     for group in fitted.groups:
         low, high = group.interval()
-        temporal = _temporal(fitted, group)
+        temporal = group.covariance_temporal  # of each CPU by itself
+        if temporal is None:
+            temporal = fitted.days.individual if fitted.scales is None else fitted.scales.pooled_typical
         coefficients = {
             term: {
                 "mean_s": float(group.theta[at]),
@@ -100,18 +97,14 @@ def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
 def population_lines(fitted: "Generative") -> list[str]:
     """Of each group the coefficients, how they differ between CPUs and days, and how much CPUs differ in their days."""
     lines = []
-    for number, group in enumerate(fitted.groups):
-        lines.append(f"group {number}: {counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}")
-        low, high = group.interval()
-        temporal = _temporal(fitted, group)
-        for at, term in enumerate(fitted.terms):
-            common = 0.0 if fitted.days.common is None else fitted.days.common[at, at]
+    for number, (group, known) in enumerate(zip(fitted.groups, groups_as_json(fitted), strict=True)):
+        lines.append(f"group {number}: {_size_of(group)}")
+        for at, (term, of) in enumerate(known["terms"].items()):
             sd_log = 0.0 if fitted.scales is None else float(fitted.scales.covariance_log[number, at, at]) ** 0.5
-            line = (
-                f"  {term:<7} {with_interval(group.theta[at], low[at], high[at])}; sd between CPUs "
-                f"{significant(group.covariance_spatial[at, at] ** 0.5, 2)}, between days "
-                f"{significant(temporal[at, at] ** 0.5, 2)} own, {significant(common**0.5, 2)} common"
-            )
+            names = ("between_cpus", "between_days", "of_common_days")
+            cpus, days, common = (significant(of[f"sd_{name}_s"], 2) for name in names)
+            line = f"  {term:<7} {with_interval(of['mean_s'], *of['interval_s'])}; sd between CPUs {cpus}, "
+            line += f"between days {days} own, {common} common"
             if sd_log > 0.0:
                 least, most = (significant(exp(log), 2) for log in (-sd_log, sd_log))
                 line += f"; own times {least} to {most} for two thirds of the CPUs"

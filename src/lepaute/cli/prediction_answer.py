@@ -130,7 +130,7 @@ def _answered_problems(sweep: Sweep, width: int, *, details: bool) -> str:
     """The shortest and the longest, what they share, and a row each."""
     predictions, slow = sweep.predictions, []
     ends = (pick(predictions, key=lambda each: each.time_s.mean) for pick in (min, max))
-    told = " to ".join(f"{each.time_s.figure()} s ({each.application.problem.words})" for each in ends)
+    range_s = " to ".join(f"{each.time_s.figure()} s ({each.application.problem.words})" for each in ends)
     name, is_, _ = sweep.problem.partition(" = ")
     rate = predictions[0].application.rate
     fastest_rate = max((each.rate.mean for each in predictions if each.rate), default=0.0)
@@ -141,7 +141,7 @@ def _answered_problems(sweep: Sweep, width: int, *, details: bool) -> str:
         rates = [each.rate.figure(factor)] if each.rate else []
         rows.append([words.removeprefix(f"{name}{is_}") if is_ else words, time_s.figure(), time_s.interval(), *rates])
         slow += [("slow", sentence)] if (sentence := with_slow_state(words, each)) != words else []
-    answer = f"{predictions[0].application.title} takes {told}"
+    answer = f"{predictions[0].application.title} takes {range_s}"
     table = shown_table(titles, rows, width, left=() if is_ else (0,))
     if details:
         return f"{details_text(answer, summary(sweep), width)}\n{table}"
@@ -162,10 +162,9 @@ def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
 
 def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
     best, worst = sweep.best, sweep.worst
-    facts: list[tuple[str, str]] = []
     lines = effect_lines(sweep.predictions, one_line=True)[1:]
-    facts += [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]]
-    if not facts and best is not None and worst is not None and not any(worst is one for one in sweep.bests):
+    facts = [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]]
+    if not facts and best is not None and worst is not None and not any(worst is other for other in sweep.bests):
         slower = worst.time_s.mean / best.time_s.mean - 1.0
         facts.append(("worst", f"{worst.application.label}: {span_of(worst.time_s)}, {100.0 * slower:.0f} % slower"))
     return facts
@@ -177,20 +176,6 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     answer = with_slow_state(scaling_answer(points), predictions[-1])
     # Left out first where the terminal is narrow: the run where the number of ranks tells it, else intervals.
     drop = (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
-    table = shown_table(*_scaling_table(points), width, left=(1,), drop=drop)
-    if details:
-        return f"{details_text(answer, scaling_details(points), width)}\n{table}"
-    each = f"{counted(len(first.prediction.run_list), 'simulated run')} of each on {first.prediction.platform_name}"
-    facts = [("from", each)]
-    if apart := [point for point in points if not point.prediction.comparable]:
-        ranks = ", ".join(str(point.ranks) for point in apart)
-        reason = apart[0].prediction.trust.reasons[0]
-        facts.append(("apart", f"{len(apart)} of {len(points)} not comparable (ranks: {ranks}): {reason}"))
-    return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
-
-
-def _scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[list[str]]]:
-    """Titles and rows: of each number of ranks the time, the speed-up and the efficiency."""
     titles = ["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval of it", "efficiency"]
     rows = [
         [
@@ -204,4 +189,13 @@ def _scaling_table(points: "Sequence[ScalingPoint]") -> tuple[list[str], list[li
         ]
         for point in points
     ]
-    return titles, rows
+    table = shown_table(titles, rows, width, left=(1,), drop=drop)
+    if details:
+        return f"{details_text(answer, scaling_details(points), width)}\n{table}"
+    runs = counted(len(first.prediction.run_list), "simulated run")
+    facts = [("from", f"{runs} of each on {first.prediction.platform_name}")]
+    if others := [point for point in points if not point.prediction.comparable]:
+        ranks = ", ".join(str(point.ranks) for point in others)
+        reason = others[0].prediction.trust.reasons[0]
+        facts.append(("apart", f"{len(others)} of {len(points)} not comparable (ranks: {ranks}): {reason}"))
+    return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"

@@ -45,7 +45,8 @@ def readable(prediction: "Prediction") -> str:
     lines += _memory_line(prediction)
     if (energy_j := prediction.energy_j) is not None:
         lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
-    lines += where_the_time_goes(prediction)
+    shares = shares_of_time(prediction, MAX_KERNELS)
+    lines += [f"{begin}   {text}" for begin, text in zip(("  where", "       "), shares, strict=False)]
     if prediction.outside is not None:
         lines.append(f"  ranges  {prediction.outside.text()}")
     runs, figures = len(prediction.run_list), prediction.simulation
@@ -130,12 +131,6 @@ def _memory_line(prediction: "Prediction") -> list[str]:
     return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {counted(nodes, 'node')}, {share}"]
 
 
-def where_the_time_goes(prediction: "Prediction") -> list[str]:
-    """Two lines, empty where that is not known."""
-    shares = shares_of_time(prediction, MAX_KERNELS)
-    return [f"{begin}   {text}" for begin, text in zip(("  where", "       "), shares, strict=False)]
-
-
 def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None = None) -> list[str]:
     """Of all ranks: computing with its longest kernels, communication with its parts, or with the largest ones alone:
     computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %); empty where that is not known."""
@@ -181,8 +176,7 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
 
 def interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
-    text = spread.text(unit)
-    half_width = spread.half_width_percent
+    text, half_width = spread.text(unit), spread.half_width_percent
     return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
 
 
@@ -190,7 +184,7 @@ def summary(sweep: Sweep) -> str:
     """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
     parameter changes; those that are not comparable, warnings with their counts."""
     predictions = sweep.predictions
-    unknown = [100.0 * one.outside.unknown_share for one in predictions if one.outside is not None]
+    unknown = [100.0 * run.outside.unknown_share for run in predictions if run.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:
         if len(sweep.problems) > 1:
@@ -231,25 +225,19 @@ def _ranking(sweep: Sweep) -> list[str]:
         are = "is" if len(sweep.rivals) == 1 else "are"
         lines.append(f"          {len(sweep.rivals)} that {are} not comparable may be as fast")
     lines += _parts_line(best) if best.parts else []
-    if any(prediction is worst for prediction in bests):
-        return lines
-    return [*lines, f"  worst   {_with_time(worst)}"]
+    return lines if any(other is worst for other in bests) else [*lines, f"  worst   {_with_time(worst)}"]
 
 
 def _not_comparable(sweep: Sweep) -> list[str]:
     if not sweep.apart:
         return []
+    count, why = len(sweep.apart), "too much depends on what is outside the fitted ranges"
     lines = [
-        f"  not comparable  {len(sweep.apart)} of {len(sweep.predictions)}: "
-        "too much depends on what is outside the fitted ranges",
-        *_listed(
-            [
-                f"    {each.application.label}: {interval(each.time_s, 's')}; {'; '.join(each.trust.reasons)}"
-                for each in sweep.apart
-            ]
-        ),
+        f"    {other.application.label}: {interval(other.time_s, 's')}; {'; '.join(other.trust.reasons)}"
+        for other in sweep.apart
     ]
-    return lines if sweep.remedy is None else [*lines, f"    to compare them: {sweep.remedy}"]
+    remedy = [] if sweep.remedy is None else [f"    to compare them: {sweep.remedy}"]
+    return [f"  not comparable  {count} of {len(sweep.predictions)}: {why}", *_listed(lines), *remedy]
 
 
 def _listed(lines: list[str]) -> list[str]:
@@ -305,12 +293,8 @@ def _effect_text(effect: "Effect") -> str:
 
 def scaling_details(points: "Sequence[ScalingPoint]") -> str:
     """What is not comparable among several numbers of ranks, and the warnings with their counts."""
-    predictions = [point.prediction for point in points]
-    first = predictions[0]
-    lines = [
-        f"{first.application.title} on {first.platform_name}: {counted(len(first.run_list), 'simulated run')} of "
-        f"each; speed-up and efficiency relative to {ranks_text(points[0].ranks)}",
-        *_not_comparable(Sweep(tuple(predictions))),
-        *(f"  warning: {caveat}" for caveat in caveats(predictions)),
-    ]
-    return "\n".join(lines)
+    first, *_ = predictions = tuple(point.prediction for point in points)
+    runs = f"{counted(len(first.run_list), 'simulated run')} of each"
+    head = f"{first.application.title} on {first.platform_name}: {runs}; speed-up and efficiency relative to"
+    warnings = [f"  warning: {caveat}" for caveat in caveats(predictions)]
+    return "\n".join([f"{head} {ranks_text(points[0].ranks)}", *_not_comparable(Sweep(predictions)), *warnings])

@@ -81,7 +81,7 @@ def command(
     Exit status 1: the experiment failed or lost a node; its archive says why. 130: it was interrupted.
     """
     from lepaute.measure.experiment.options import options_of
-    from lepaute.measure.experiment.script import load_job_class, made_job
+    from lepaute.measure.experiment.script import load_job_class, made_job, planned_steps
 
     if run.as_json:
         Program.divert_prints()
@@ -109,8 +109,6 @@ def command(
     if run.dry_run:
         if run.resume:
             raise InputError("--dry-run shows a run from its beginning; leave out --resume")
-        from lepaute.measure.experiment.script import planned_steps
-
         steps = planned_steps(job_class, options)
         if run.as_json:
             print(json_text({"archive": str(options.archive), "dry_run": True, "steps": steps}))
@@ -163,10 +161,10 @@ def _progress_of(job: "Job", quiet: bool) -> "Iterator[None]":
             share = min(1.0, (before + rows) / planned) if planned else 0.0
             spent_s = now_s - began_s
             if not announced and rows > 1 and spent_s >= MIN_SPENT_S and planned:
-                left = planned - before - rows
+                to_come = planned - before - rows
                 announced = True
-                if (left_s := spent_s * left / (rows - 1)) > WORTH_TELLING_S:
-                    announce(left_s, f"{counted(left, 'row')} of {planned}, by the first ones")
+                if (to_come_s := spent_s * to_come / (rows - 1)) > WORTH_TELLING_S:
+                    announce(to_come_s, f"{counted(to_come, 'row')} of {planned}, by the first ones")
             bar(latest if sys.stderr.isatty() else f"{before + rows} of {counted(planned, 'row')} measured", share)
 
         job.say, job.on_row = say, on_row

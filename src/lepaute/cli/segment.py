@@ -96,13 +96,9 @@ def command(
 
 
 def _conditions(texts: Sequence[str]) -> dict[str, str]:
-    conditions = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise InputError(f"--where is {text!r:.60}; it is COLUMN=VALUE such as operation=send")
-        conditions[name] = value
-    return conditions
+    if wrong := [text for text in texts if text.find("=") < 1]:
+        raise InputError(f"--where is {wrong[0]!r:.60}; it is COLUMN=VALUE such as operation=send")
+    return dict(text.split("=", 1) for text in texts)
 
 
 def _names(tables: "Sequence[DurationTable]") -> str:
@@ -119,9 +115,9 @@ def _text_of(table: "DurationTable", line: "SegmentedLine", width: int, *, detai
     lines = shown_table(*lines_table(table, line), width, left=(), drop=drop, note=note)
     if not details:
         return f"{answer_text(answer, [*jumps, ('from', head)], notes, width)}\n{lines}"
-    each = [f"{place}: {how}" for place, how in jumps]
-    told = details_text(answer, "\n".join([*each, head, *notes]), width)
-    return f"{told}\n{lines}\n\n{line.table()}"
+    rest = [*(f"{place}: {how}" for place, how in jumps), head, *notes]
+    text = details_text(answer, "\n".join(rest), width)
+    return f"{text}\n{lines}\n\n{line.table()}"
 
 
 def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:

@@ -233,9 +233,8 @@ def applications_of(
     each = [one | files.filled(values | one, platform) for one in values.pop(COMBINATIONS, [{}])]
     values |= each[0]
     flags = {flag.fields[0].name: flag for flag in flags_of(application)}
-    combinations: list[Application] | None = files.combinations(
-        {name: value for name, value in values.items() if name not in files.decides}
-    )
+    further = {name: value for name, value in values.items() if name not in files.decides}
+    combinations: list[Application] | None = files.combinations(further)
     if combinations is not None:
         decided = {flag.argument for name, flag in flags.items() if name in files.decides}
         refuse_options(context, decided, f"{files.input_option} and these options contradict each other")
@@ -243,10 +242,8 @@ def applications_of(
     missing = [flag for name, flag in flags.items() if flag.is_required and values[name] is None]
     if missing:
         instead = f", or {files.input_option} FILE" if files.input_option else ""
-        option = f"{missing[0].name} {missing[0].argument.upper()}"
-        raise InputError(
-            f"no run of {application.about.title} is described: give {option} and further options{instead}"
-        )
+        options = f"{missing[0].name} {missing[0].argument.upper()} and further options{instead}"
+        raise InputError(f"no run of {application.about.title} is described: give {options}")
     return list(dict.fromkeys(application(**values | one) for one in each)), False
 
 
@@ -265,9 +262,8 @@ def own_class(text: str, command: str, taken: Collection[str]) -> "type[Applicat
     """
     from lepaute.simulate.apps.own.loading import loaded
 
-    own = loaded(text)
-    if both := sorted(options_of(own).keys() & taken):
-        raise InputError(
-            f"{own.about.title}.{both[0]}: lepaute {command} has an option of that name; give it another one"
-        )
-    return own
+    described = loaded(text)
+    if both := sorted(options_of(described).keys() & taken):
+        field = f"{described.about.title}.{both[0]}"
+        raise InputError(f"{field}: lepaute {command} has an option of that name; give it another one")
+    return described

@@ -20,13 +20,12 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.quantities import grid_of, whole_of
 from lepaute.kit.text import counted, folded
 from lepaute.measure.schedulers import Request
-from lepaute.simulate import Hpl
 from lepaute.simulate.platform import load_platform
 from lepaute.study.evaluation import Outcome, Trial
 
 if TYPE_CHECKING:
     from lepaute.measure.verify.campaign import Case
-    from lepaute.simulate import Prediction
+    from lepaute.simulate import Hpl, Prediction
     from lepaute.simulate.platform import Platform
     from lepaute.study.configuration import Configurations
     from lepaute.study.evaluation import Point
@@ -102,7 +101,7 @@ def tune(
     _check_question(file, "tune")
     words = ["lepaute", "study", "tune", str(file), *_words({"--real-runs": real_runs})]
     if real_runs is not None:
-        run = tuned_for_real(file, real_runs, options, words, other_machine=other_machine)
+        run = _tuned_for_real(file, real_runs, options, words, other_machine=other_machine)
     elif other_machine:
         raise InputError("--other-machine goes with --real-runs; leave it out")
     else:
@@ -114,8 +113,8 @@ def _check_question(file: Path, question: str) -> None:
     """Raises InputError for a study that asks another one."""
     from lepaute.study.schema import load_study
 
-    if (its_own := load_study(file).question) != question:
-        raise InputError(f"{file}: asks the question {its_own}; use `lepaute study {its_own}`")
+    if (other := load_study(file).question) != question:
+        raise InputError(f"{file}: asks the question {other}; use `lepaute study {other}`")
 
 
 def _studied(file: "Path | Study", folder: Path, options: StudyOptions, words: list[str]) -> "StudyRun":
@@ -162,11 +161,11 @@ def check(file: StudyFile, as_json: AsJson = False) -> None:
     """Check a study file: what it varies, how many simulations it takes, and for how long."""
     from lepaute.study.checking import checked
 
-    found = checked(file)
+    plan = checked(file)
     if as_json:
-        print(json_text(found.to_dict()))
-        return
-    say(found.text, 4)
+        print(json_text(plan.to_dict()))
+    else:
+        say(plan.text, 4)
 
 
 def ready(
@@ -237,7 +236,7 @@ app.command()(check)
 app.command()(schema)
 
 
-def tuned_for_real(
+def _tuned_for_real(
     file: Path, real_runs: int, options: StudyOptions, words: list[str], *, other_machine: bool
 ) -> "StudyRun":
     """Runs the study once it is known that its cases can be run here, and corrects its answer by real runs.
@@ -258,17 +257,16 @@ def tuned_for_real(
         check_machine(case)
     where = where_of(None, Request(), None, None, other_machine=other_machine)
     program, threads = build_program(note), cases[0].threads_per_rank
-    folder = options.folder(file.stem)
-    campaign_folder = folder / CAMPAIGN
+    campaign_folder = options.folder(file.stem) / CAMPAIGN
     resumed = campaign_folder if options.resume and campaign_folder.exists() else None
     opened = opened_site(where, platform, program, threads, None, calibrated=False, resumed=resumed)
     with notes_printed(), opened as (site, seen_program, _):
-        run = _studied(file, folder, options, words)
+        run = _studied(file, options.folder(file.stem), options, words)
         assert isinstance(run.answer, Tuned)
         points, seed = run.answer.candidates(), run.study.seed
         guard = sentinel_guard(platform, seen_program.coretype, other_machine=other_machine)
         with held(campaign_folder), progress_bar() as tell, chosen_runs(
-            [_application_at(configurations, point) for point in points],
+            [configurations.at(point).application for point in points],
             seen_program,
             Plan(MAX_REPEATED, seed),
             _predictor(configurations, points[0], platform, seed),
@@ -279,11 +277,9 @@ def tuned_for_real(
             resume=resumed is not None,
         ) as campaign:  # fmt: skip
             note(f"predictions written before the first real run: {campaign.seal.path}")
-            places = {point: place for place, point in enumerate(points)}
-            simulated = [
-                outcome for point, place in places.items() for outcome in outcomes_of(point, campaign.cases[place])
-            ]
-            done = corrected(run, simulated, lambda point: campaign.run(places[point]), real_runs, seed)
+            known = zip(points, campaign.cases, strict=True)
+            simulated = [outcome for point, case in known for outcome in outcomes_of(point, case)]
+            done = corrected(run, simulated, lambda point: campaign.run(points.index(point)), real_runs, seed)
             write_corrected(done, configurations, campaign.csv(), options.repeating(words))
         warn(campaign.warnings)
     return done
@@ -299,13 +295,6 @@ def _predictor(
     return lambda hpl: predict(
         hpl, platform, runs=SIMULATED_RUNS, seed=seed, layers=conditions.layers, fidelity=conditions.fidelity
     )
-
-
-def _application_at(configurations: "Configurations", point: "Point") -> "Hpl":
-    """The run of HPL at a point of a study that was checked."""
-    application = configurations.at(point).application
-    assert isinstance(application, Hpl)
-    return application
 
 
 def outcomes_of(point: "Point", case: "Case") -> "list[Outcome]":

@@ -20,39 +20,34 @@ MAX_FACTS, MAX_NOTES = 5, 2
 
 def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str:
     """A study that was run, in a terminal of `width` columns, or in a file."""
-    answer, facts, table = _told(run, width, details=details)
+    facts, table = _facts_and_table(run, width, details=details)
+    text = answer_text(run.first_line, facts[:MAX_FACTS], run.caveats, width)
     if details:
         rest = [*(f"{name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in run.caveats)]
-        text = details_text(answer, "\n".join(rest), width) if rest else answer
-    else:
-        text = answer_text(answer, facts[:MAX_FACTS], run.caveats, width)
+        text = details_text(run.first_line, "\n".join(rest), width) if rest else run.first_line
     return f"{text}\n{table}" if table else text
 
 
-def _told(run: "StudyRun", width: int, *, details: bool) -> tuple[str, list[tuple[str, str]], str]:
-    """The first line, what it rests on, and a table where there is one."""
-    found = run.answer
-    if isinstance(found, WhatIfAnswer):
-        titles, rows = found.table()
-        notes: list[str] = []
-        if not details:
-            rows, notes = _without_common(rows)
-        table = shown_table(titles, rows, width, left=range(len(titles)))
-        facts = [("from", found.pairing), *(("rows", note) for note in notes)]
-        if found.source is not None:
-            facts.append(("published", found.source))
-        return run.first_line, facts, table
-    if isinstance(found, Tuned):
-        facts = [(name, text.removeprefix("to decide: ")) for name, text in found.facts]
-        titles, ranked, more = found.table()
+def _facts_and_table(run: "StudyRun", width: int, *, details: bool) -> tuple[list[tuple[str, str]], str]:
+    """What the first line rests on, and a table where there is one."""
+    answer = run.answer
+    if isinstance(answer, WhatIfAnswer):
+        titles, rows = answer.table()
+        rows, notes = (rows, []) if details else _without_common(rows)
+        published = [] if answer.source is None else [("published", answer.source)]
+        facts = [("from", answer.pairing), *(("rows", note) for note in notes), *published]
+        return facts, shown_table(titles, rows, width, left=range(len(titles)))
+    if isinstance(answer, Tuned):
+        titles, ranked, more = answer.table()
         table = shown_table(titles, ranked, width, left=(len(titles) - 1,))
-        return run.first_line, facts, f"{table}\nand {more} more" if more > 0 else table
-    if isinstance(found, Effects):
-        return run.first_line, [(term.name, found.direction_of(term)) for term in found.told_terms], ""
-    if isinstance(found, Front):
-        titles, rows = found.table()
-        return run.first_line, found.facts, shown_table(titles, rows, width, left=(0, len(titles) - 1))
-    return run.first_line, [], ""
+        facts = [(name, text.removeprefix("to decide: ")) for name, text in answer.facts]
+        return facts, f"{table}\nand {more} more" if more > 0 else table
+    if isinstance(answer, Effects):
+        return [(term.name, answer.direction_of(term)) for term in answer.told_terms], ""
+    if isinstance(answer, Front):
+        titles, rows = answer.table()
+        return answer.facts, shown_table(titles, rows, width, left=(0, len(titles) - 1))
+    return [], ""
 
 
 def _without_common(rows: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[str]]:

@@ -139,12 +139,12 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
     """
     began_s = told_s = time.monotonic()
     bar: Progress | None = None
-    left = _TimeLeft(began_s)
+    pace = _Pace(began_s)
 
     def tell(message: str, share: float) -> None:
         nonlocal bar, told_s
         now_s = time.monotonic()
-        remaining = left.text(now_s, share)
+        remaining = pace.text(now_s, share)
         if bar is None and not sys.stderr.isatty():  # Rich's streams, before Rich 14, say that they are none
             if now_s - told_s >= LINE_EVERY_S:
                 told_s = now_s
@@ -156,10 +156,8 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
             bar = _drawn_bar()
             bar.start()
             # Until the bar stops, Rich puts what is printed above it, through streams of its own.
-            sys.stdout, sys.stderr = (
-                PrintableStream(sys.stdout, "standard output"),
-                PrintableStream(sys.stderr, "standard error"),
-            )
+            sys.stdout = PrintableStream(sys.stdout, "standard output")
+            sys.stderr = PrintableStream(sys.stderr, "standard error")
         task, shown = bar.task_ids[0], printable(message)
         bar.update(task, description=shown, completed=share, remaining=remaining, refresh=True)
 
@@ -170,7 +168,7 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
             bar.stop()
 
 
-class _TimeLeft:
+class _Pace:
     """Of work whose share behind is told as it goes; a share that falls begins another piece of work."""
 
     def __init__(self, now_s: float) -> None:
@@ -219,7 +217,7 @@ def simulated_date(
     began_s = last_s = time.monotonic()
     period_s, announced, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0
     is_open = False
-    left = _TimeLeft(began_s)
+    pace = _Pace(began_s)
 
     def tell_share(share: float) -> None:
         nonlocal behind
@@ -230,15 +228,15 @@ def simulated_date(
         now_s = time.monotonic()
         if whole_s:
             behind = min(date_s / whole_s, 0.99)
-        remaining = left.text(now_s, behind) if behind else ""
+        remaining = pace.text(now_s, behind) if behind else ""
         if not announced and now_s - began_s >= (MIN_SPENT_S if whole_s else every_s):
             announced, what = True, f"emulating {counted(runs, 'run')}"
             if not behind:
                 most = f"as long as all ranks compute, on one core, {duration(most_s)} at most"
                 faster = "a recorded run is replayed in seconds (lepaute record, predict trace)"
                 note(f"lepaute: {what}; its duration is not known in advance: {most}; {faster}")
-            elif (left_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
-                announce(left_s, what)
+            elif (to_come_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
+                announce(to_come_s, what)
         if now_s - last_s < period_s:
             return
         last_s = now_s
@@ -246,20 +244,17 @@ def simulated_date(
         if terminal is None:
             note(f"lepaute: {text}")
         else:
-            terminal.write(f"\r\033[K{text} ")
-            terminal.flush()
+            print(f"\r\033[K{text} ", end="", file=terminal, flush=True)
             is_open = True
 
     def end_line() -> None:
         nonlocal is_open
         if terminal is not None and is_open:
             is_open = False
-            terminal.write("\n")
-            terminal.flush()
+            print(file=terminal, flush=True)
 
     try:
         yield tell, tell_share, end_line
     finally:
         if terminal is not None and is_open:
-            terminal.write("\r\033[K")
-            terminal.flush()
+            print("\r\033[K", end="", file=terminal, flush=True)

@@ -33,7 +33,8 @@ from lepaute.simulate.trace.report import (
     plot_breakdown,
     written_text,
 )
-from lepaute.simulate.trace.viewers import write_otf2
+from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
+from lepaute.simulate.trace.viewers import written_text as viewer_written
 from lepaute.version import __version__
 
 app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
@@ -152,10 +153,8 @@ def perfetto(
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
-    from lepaute.simulate.trace.viewers import write_perfetto, written_text
-
     check_outputs({"--output": output}, inputs=[file], force=force)
-    note(written_text(output, write_perfetto(read_trace(file), output)))
+    note(viewer_written(output, write_perfetto(read_trace(file), output)))
 
 
 @app.command()

@@ -73,7 +73,7 @@ def hpl(
     inputs = (options.dat, options.results, options.platform, options.xhpl)
     check_outputs({"--report": options.report}, inputs, force=force)
     if options.results is not None:
-        table = compared_with_results(context, options.results, values, options)
+        table = _compared_with_results(context, options.results, values, options)
     else:
         if options.calibrate == (options.platform is not None):
             raise InputError("give either -p PLATFORM, or --calibrate to measure this machine first")
@@ -110,7 +110,9 @@ def _cases_of(context: typer.Context, values: dict[str, Any], options: VerifyOpt
     return [case for case in dict.fromkeys(cases) if isinstance(case, Hpl)]
 
 
-def compared_with_results(context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions) -> Any:
+def _compared_with_results(
+    context: typer.Context, results: Path, values: dict[str, Any], options: VerifyOptions
+) -> Any:
     """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
 
     Ends with status 1 where HPL itself calls a result wrong.

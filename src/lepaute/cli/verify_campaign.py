@@ -190,8 +190,8 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
         if options.report is not None:
             from lepaute.measure.verify.page import page
 
-            told = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
-            write_atomic(options.report, told)
+            text = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
+            write_atomic(options.report, text)
     if options.as_json:
         return
     say(f"Picture: {folder / PLOT_FILE}; predictions sealed as {verification.seal.sha256[:16]} before the runs.")

@@ -93,8 +93,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
                 "mpirun -np {ranks} PROGRAM {grid[0]}"
             )
         where = where_of(None, Request(), None, None, other_machine=options.other_machine)
-        told = f", {cases[0].label}," if len(cases) == 1 else ""
-        title = f"{cases[0].title}{told} on this machine: predicted and measured"
+        which = f", {cases[0].label}," if len(cases) == 1 else ""
+        title = f"{cases[0].title}{which} on this machine: predicted and measured"
         verification = verified(cases, lambda: real, options, where, title, CAUSES)
         note_unused(context, application, [case.unused for case in cases])
         end_by_tolerance(verification, options)

@@ -59,9 +59,8 @@ def where_of(
     name: str | None, request: Request, python: str | None, ranks_per_node: int | None, *, other_machine: bool
 ) -> Where:
     """Raises InputError for options that only nodes have, given for this machine."""
-    where = Where(
-        default_scheduler(request.nodes) if name is None else name, request, python, ranks_per_node, other_machine
-    )
+    name = default_scheduler(request.nodes) if name is None else name
+    where = Where(name, request, python, ranks_per_node, other_machine)
     scheduler(where.scheduler).known_nodes(request)  # refuses what it does not support
     if where.is_here and ranks_per_node is not None:
         raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")
@@ -120,7 +119,7 @@ def opened_site(
 
     with lent_nodes(where.scheduler, where.request, where.python, note) as lent:
         if not calibrated:
-            program = with_kernels(*look_at_nodes(lent, platform.blas))
+            program = with_kernels(*_look_at_nodes(lent, platform.blas))
         per_node = where.ranks_per_node or max(1, platform.nodes.cores // threads)
         mapping = None if where.ranks_per_node is None else spread(platform, len(lent.channels), per_node, threads)
         assert isinstance(program, HplProgram)
@@ -164,7 +163,7 @@ def kernels_here(blas: "Blas | None") -> tuple[str | None, str | None]:
     return blas.coretype_env, seen.core_name
 
 
-def look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, list[SeenNode]]":
+def _look_at_nodes(lent: "LentNodes", blas: "Blas | None") -> "tuple[str | None, list[SeenNode]]":
     """The OPENBLAS_CORETYPE as `kernels_here`, and what each node is.
 
     Raises EnvironmentProblem where a node has no OpenBLAS that runs with it.

@@ -116,12 +116,12 @@ def _alert_answer(
     file = f"{written} written; " if written is not None else ""
     nodes = ", ".join(dict.fromkeys(regression_nodes(report) for report in reports))
     failed = sum(bool(message.problem) for message in messages)
-    told = ""
+    sent = ""
     if messages:
-        told = f"; {counted(len(messages) - failed, 'message')} sent{f', {failed} failed' if failed else ''}"
+        sent = f"; {counted(len(messages) - failed, 'message')} sent{f', {failed} failed' if failed else ''}"
     elif channels:
-        told = f"; {'already reported: ' if reports else ''}no message sent"
-    return f"{file}{counted(len(reports), 'open regression')}{nodes and f' ({nodes})'}{told}"
+        sent = f"; {'already reported: ' if reports else ''}no message sent"
+    return f"{file}{counted(len(reports), 'open regression')}{nodes and f' ({nodes})'}{sent}"
 
 
 app = App(help="Has a machine changed, since when, which others, and what does it cost?")

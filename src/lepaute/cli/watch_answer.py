@@ -29,12 +29,7 @@ from lepaute.watch.report.summary import (
 #: Without --details: lines below the answer, reports that a line names, factors of a report.
 MAX_FACTS, MAX_NAMED, MAX_FACTORS = 5, 2, 3
 #: What a colour of the answer says of a verdict.
-MEANING: Mapping[str, Meaning] = {
-    CHANGED: "bad",
-    FAILED: "bad",
-    SILENT: "bad",
-    FINE: "good",
-}
+MEANING: Mapping[str, Meaning] = {CHANGED: "bad", FAILED: "bad", SILENT: "bad", FINE: "good"}
 #: Suspicious tests of a day in the details of a replay.
 MAX_SUSPICIONS = 2
 
@@ -44,9 +39,8 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
     answer = _answer(summary)
     if details:
         return details_text(answer, "\n".join([*_sections(summary), _rests_on(summary, false_alarms)]), width)
-    others = _other_facts(summary)
-    rests = [*others, ("from", _rests_on(summary, false_alarms))]
-    regressions = [_regression(each, MAX_FACTORS, told=number == 0) for number, each in enumerate(summary.regressions)]
+    rests = [*_other_facts(summary), ("from", _rests_on(summary, false_alarms))]
+    regressions = [_regression(known, MAX_FACTORS, is_first=at == 0) for at, known in enumerate(summary.regressions)]
     most = max(1, MAX_FACTS - len(rests))
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
@@ -76,10 +70,7 @@ def _other_facts(summary: "Summary") -> list[tuple[str, str]]:
     """Single tests, who cannot be judged, and what is worth a look."""
     facts = []
     if summary.suspicions or summary.older_suspicions:
-        named = [
-            f"{machines_text(each.machines)}: {', '.join(map(change_text, each.changes))}"
-            for each in summary.suspicions
-        ]
+        named = [f"{machines_text(s.machines)}: {', '.join(map(change_text, s.changes))}" for s in summary.suspicions]
         recent = f"{counted(len(named), 'suspicious test')} of the latest days"
         older = f"; {summary.older_suspicions} older" if summary.older_suspicions else ""
         facts.append(("single", f"{recent}{f': {_limited(named, MAX_NAMED)}' if named else ''}{older}"))
@@ -101,8 +92,11 @@ def _rests_on(summary: "Summary", false_alarms: float) -> str:
     clusters = ", ".join(cluster for cluster in summary.clusters if cluster)
     sizes = f"{counted(summary.nodes, 'node')}, {counted(summary.machines, 'CPU')}"
     whose = f"{f'{clusters}: ' if clusters else ''}{sizes}, {counted(len(summary.factors), 'factor')}{days}"
-    at_most = f"at most {exact_number(100.0 * false_alarms)} % of alarms are expected to be false"
-    return f"{counted(summary.tests, 'test')} of {whose}; {at_most}"
+    return f"{counted(summary.tests, 'test')} of {whose}; {_at_most(false_alarms)}"
+
+
+def _at_most(false_alarms: float) -> str:
+    return f"at most {exact_number(100.0 * false_alarms)} % of alarms are expected to be false"
 
 
 def _sections(summary: "Summary") -> list[str]:
@@ -115,14 +109,8 @@ def _sections(summary: "Summary") -> list[str]:
     lines: list[str] = []
     for title, reports in (
         (counted(len(summary.regressions), "open regression"), [_in_full(report) for report in summary.regressions]),
-        (
-            f"Suspicious tests{older}",
-            [f"  {suspicion_text(suspicion, suspicion.changes)}" for suspicion in summary.suspicions],
-        ),
-        (
-            "Machines that fail or do not report",
-            [f"  {absence_text(absence)}" for absence in summary.absences],
-        ),
+        (f"Suspicious tests{older}", [f"  {suspicion_text(single, single.changes)}" for single in summary.suspicions]),
+        ("Machines that fail or do not report", [f"  {absence_text(absence)}" for absence in summary.absences]),
         (summary.worth_a_look.label, [f"  {line}" for line in summary.worth_a_look.lines]),
         ("Also worth a look", [f"  {notice}" for notice in summary.notices]),
         ("Not yet enough jobs to test", waiting),
@@ -134,11 +122,11 @@ def _sections(summary: "Summary") -> list[str]:
     return lines
 
 
-def _regression(regression: "Regression", most: int | None = None, *, told: bool = False) -> str:
-    """told : the answer has its machines, its date and its first change"""
+def _regression(regression: "Regression", most: int | None = None, *, is_first: bool = False) -> str:
+    """is_first : the answer has its machines, its date and its first change"""
     alarm = f"alarm of {regression.alarm}"
     texts = list(map(change_text, regression.changes))
-    if told:
+    if is_first:
         others = _limited(texts[1:], most)
         return f"{nodes_text('', regression.nodes)}: {f'{others}; ' if others else ''}{alarm}"
     return f"{regression_nodes(regression)}, {since_text(regression)}: {_limited(texts, most)}; {alarm}"
@@ -172,25 +160,20 @@ def replayed_text(
     answer = alarms_answer(days)
     suspicious = sum(day.suspicious_tests for day in days)
     span = f" on {counted(len(days), 'day')}, {_span(days[0].date, days[-1].date)}" if days else ""
-    rests = (
-        f"{counted(tests, 'test')}{span}, {suspicious} suspicious; "
-        f"at most {exact_number(100.0 * false_alarms)} % of alarms are expected to be false"
-    )
+    rests = f"{counted(tests, 'test')}{span}, {suspicious} suspicious; {_at_most(false_alarms)}"
     standing = [_regression(each, None if details else MAX_FACTORS) for each in still_open]
     if details:
-        lines = [line for day in days for line in _lines(day)]
-        standing_lines = [f"open at the end: {each}" for each in standing]
-        return details_text(answer, "\n".join([*lines, *standing_lines, rests]), width)
+        lines = [*(line for day in days for line in _lines(day)), *(f"open at the end: {text}" for text in standing)]
+        return details_text(answer, "\n".join([*lines, rests]), width)
     alarms = [(day, alarm) for day in days for alarm in day.alarms]
     most = MAX_FACTS - 1 - bool(standing)
     shown = [f"{day.date}, {_alarm(each, MAX_FACTORS)}" for day, each in alarms[:most]]
     if len(alarms) > most:
         shown[-1] = f"{shown[-1]}; and {len(alarms) - most} more; --details"
     facts = [("alarm", text) for text in shown]
-    if len(alarms) == len(standing) == 1 and is_open(alarms[0][1], still_open):
-        facts.append(("open", "at the end: this one"))
-    elif standing:
-        facts.append(("open", f"at the end: {_limited(standing, 1)}"))
+    if standing:
+        is_it = len(alarms) == len(standing) == 1 and is_open(alarms[0][1], still_open)
+        facts.append(("open", f"at the end: {'this one' if is_it else _limited(standing, 1)}"))
     return answer_text(answer, [*facts, ("from", rests)], (), width)
 
 

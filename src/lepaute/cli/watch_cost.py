@@ -124,10 +124,8 @@ def cost(
 def _cost_answer(state: "NodeState", result: "NodeCost") -> str:
     """What HPL takes with the node as it is now, and what to do."""
     name = f"{'node ' * state.node.isdigit()}{state.node}"
-    takes = f"HPL takes {span_of(result.as_now.time_s)}"
-    with_it = (
-        f"{takes} with {name} as it is now" if result.gain is None else f"{_advice(result, name)}: {takes} with it"
-    )
+    takes = f"HPL takes {span_of(result.as_now.time_s)} with"
+    with_it = f"{takes} {name} as it is now" if result.gain is None else f"{_advice(result, name)}: {takes} it"
     return f"{with_it}; against as calibrated: {result.slowdown.in_words()}"
 
 
@@ -177,10 +175,8 @@ def _advice(result: "NodeCost", name: str) -> str:
 
 
 def _state_dict(state: "NodeState") -> dict[str, Any]:
-    cpus = []
-    for cpu in state.cpus:
-        ratio, low, high = state.slowdown(cpu)
-        cpus.append({"cpu": cpu, "slowdown": {"mean": ratio, "low": low, "high": high}})
+    names = ("mean", "low", "high")
+    cpus = [{"cpu": cpu, "slowdown": dict(zip(names, state.slowdown(cpu), strict=True))} for cpu in state.cpus]
     return {
         **{name: getattr(state, name) for name in ("cluster", "node", "factor")},
         "state": {
@@ -213,17 +209,17 @@ def standing_dates(watch: "Watch", values: "pd.DataFrame", factor: str) -> tuple
     from lepaute.watch.open_regressions import open_regressions
 
     node = values[["cluster", "node"]].iloc[0]
-    found = open_regressions(watch.store).of_nodes([(str(node["cluster"]), str(node["node"]))]).rows
-    own = found[found["factor"] == factor]
-    return (None, None) if own.empty else (float(own["changed_s"].min()), float(own["changed_s"].max()))
+    steps = open_regressions(watch.store).of_nodes([(str(node["cluster"]), str(node["node"]))]).rows
+    dates_s = steps.loc[steps["factor"] == factor, "changed_s"]
+    return (None, None) if dates_s.empty else (float(dates_s.min()), float(dates_s.max()))
 
 
 def _speed(values: "pd.DataFrame", node: str) -> str:
     there = set(values["factor"])
-    found = next((name for name in SPEEDS if name in there), None)
-    if found is None:
+    speed = next((name for name in SPEEDS if name in there), None)
+    if speed is None:
         raise InputError(
             f"no factor of node {node[:80]} is known to say how fast it computes; choose one by --factor: "
             f"{', '.join(sorted(there))}"
         )
-    return found
+    return speed

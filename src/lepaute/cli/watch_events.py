@@ -159,13 +159,13 @@ def import_files(
         print(json_text({"ids": list(ids), "inventory": new}))
         return
     known = before.intersection(ids)
-    said = []
+    answers = []
     if events is not None or outliers is not None:
         more = f"; {_count(len(known))} in force already" if known else ""
-        said.append(f"{_count(len(set(ids) - known))} imported{more}")
+        answers.append(f"{_count(len(set(ids) - known))} imported{more}")
     if shared is not None:
-        said.append("the inventory is imported" if new else "the inventory is in force already")
-    say("; ".join(said))
+        answers.append("the inventory is imported" if new else "the inventory is in force already")
+    say("; ".join(answers))
 
 
 @app.command("export")
@@ -257,24 +257,19 @@ def propose(options: ProposalOptions, store: Place = None, details: Details = Fa
     if as_json:
         print(json_text({"proposals": [{"id": key, **event.as_json()} for key, event in shown.items()]}))
         return
-    _print_proposals(shown, len(proposals), details=details)
-
-
-def _print_proposals(shown: "dict[str, ProposedEvent]", found: int, *, details: bool) -> None:
-    """How many changes the changelog lacks, and which is the largest; then each with its id."""
     if not shown:
         say("No change in the data is missing from the changelog")
         return
-    first = next(iter(shown.values()))
-    missing = f"{counted(found, 'change')} in the data {'is' if found == 1 else 'are'} not in the changelog"
-    which = f"{'largest: ' * (found > 1)}{first.nodes_text}, {first.date}, {first.factors[0]}"
-    say(f"{missing}{'; ' if found > 1 else ': '}{which}")
+    first, count = next(iter(shown.values())), len(proposals)
+    missing = f"{counted(count, 'change')} in the data {'is' if count == 1 else 'are'} not in the changelog"
+    which = f"{'; largest' if count > 1 else ''}: {first.nodes_text}, {first.date}, {first.factors[0]}"
+    say(f"{missing}{which}")
     for key, event in shown.items():
         say(f"{key}  {event}", ID_CHARACTERS + 2)
         for line in event.other_changes if details else ():
             say(f"{' ' * (ID_CHARACTERS + 2)}{line}", ID_CHARACTERS + 4)
-    if found > len(shown):
-        say(f"and {found - len(shown)} more; --details")
+    if count > len(shown):
+        say(f"and {count - len(shown)} more; --details")
     say("To record one: lepaute watch events accept ID")
 
 
@@ -401,7 +396,7 @@ def _author_of(given: str | None) -> str:
 
 def _check_files(events: Path | None, outliers: Path | None, what: str, more: str = "") -> None:
     if events is None and outliers is None:
-        every = f"--events FILE, --outliers FILE{more} or several" if more else "--events FILE, --outliers FILE or both"
+        every = f"--events FILE, --outliers FILE{more} or {'several' if more else 'both'}"
         raise InputError(f"there is nothing {what}; give {every}")
 
 
@@ -426,13 +421,13 @@ def _print_ids(ids: Sequence[str], *, as_json: bool) -> None:
 
 def _entry_dict(each: "LoggedEntry") -> dict[str, Any]:
     entry = each.entry
-    own = {"type": entry.kind} if isinstance(entry, watch_changelog.Event) else {"job": entry.job}
+    what = {"type": entry.kind} if isinstance(entry, watch_changelog.Event) else {"job": entry.job}
     return {
         **{name: getattr(each, name) for name in ("id", "revision", "withdrawn", "recorded_s")},
         "date": entry.date.isoformat(),
         "cluster": entry.nodes.cluster,
         "nodes": entry.nodes.text,
-        **own,
+        **what,
         "reason": entry.reason,
         "author": entry.author,
     }

@@ -83,8 +83,7 @@ def run(
     if experiment not in shipped_experiments() and not script.is_file():
         known = ", ".join(shipped_experiments())
         raise InputError(f"there is no experiment {experiment[:200]}; give a script, or one of {known}")
-    parameters = [*(options.parameter or [])]
-    settings_of(parameters)
+    settings_of(parameters := [*(options.parameter or [])])
     if options.workload or options.workload_pattern:
         of_workloads = workload_parameters(experiment, options.workload, options.workload_pattern)
         parameters += [f"{name}={value}" for name, value in of_workloads.items()]
@@ -220,8 +219,8 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
-        for line, verdict in _health_lines(judged, drains):
-            state = "" if verdict is None else re.split("[:,]", verdict.value)[0]
+        for line, health_state in _health_lines(judged, drains):
+            state = "" if health_state is None else re.split("[:,]", health_state.value)[0]
             say(line, meaning=watch_answer.MEANING.get(state, "doubtful") if state else None, loud=state)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
             say("\n".join([f"{LABEL}:", *looks]))
@@ -242,17 +241,11 @@ def _health_lines(
     counts = Counter(node.verdict for node in judged)
     worst_first = "UNLIKE NOT_CONFIRMED FAILED SILENT UNKNOWN".split()
     others = {verdict: counts.pop(verdict, 0) for verdict in map(watch_drains.Verdict.__getitem__, worst_first)}
-    regressed = sum(counts.values()) - counts[watch_drains.Verdict.HEALTHY]
-    parts = [
-        f"{regressed} of {counted(len(judged), 'node')} changed",
-        *(f"{count} {verdict.value}" for verdict, count in others.items() if count),
-    ]
     healthy = watch_drains.Verdict.HEALTHY
+    changed = f"{sum(counts.values()) - counts[healthy]} of {counted(len(judged), 'node')} changed"
+    answer = ", ".join([changed, *(f"{count} {verdict.value}" for verdict, count in others.items() if count)])
     lines = sorted(names_by_text.items(), key=lambda line: line[0][0] == healthy.value)
-    return [
-        (", ".join(parts), None),
-        *((f"{fold_node_set(tuple(names))}: {text}", verdict) for (text, verdict), names in lines),
-    ]
+    return [(answer, None), *((f"{fold_node_set(tuple(names))}: {text}", state) for (text, state), names in lines)]
 
 
 def _health_text(node: "NodeHealth", drains: "Drains | None") -> str:

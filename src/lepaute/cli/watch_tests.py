@@ -157,10 +157,8 @@ def run_tests(
 
 def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
     """Of the alarms, as asked for; raises InputError where those of the store are others."""
-    given = {"level": options.level, "least_change": options.least_change}
-    settings = replace(
-        procedure.settings_of(watch.store), **{name: value for name, value in given.items() if value is not None}
-    )
+    given = {name: value for name in ("level", "least_change") if (value := getattr(options, name)) is not None}
+    settings = replace(procedure.settings_of(watch.store), **given)
     procedure.check_settings(watch.store, settings)
     return settings
 
@@ -177,9 +175,8 @@ def _tested(
         values = chosen_values(every, tested.node, tested.cluster, options.until_s)
         progress = stage(tell, "judging days", 0.0, 0.5)
         judged = regressions.open_regressions(watch.store, settings=settings, progress=progress, values=every)
-        new: list[dict[str, Any]] = json.loads(
-            procedure.record_alarms(watch.store, judged.judged).to_json(orient="records")
-        )
+        recorded = procedure.record_alarms(watch.store, judged.judged)
+        new: list[dict[str, Any]] = json.loads(recorded.to_json(orient="records"))
         if options.until_s is not None:
             until = every[every["started_s"] < options.until_s]
             judged = regressions.open_regressions(watch.store, settings=settings, values=until)
