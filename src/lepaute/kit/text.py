@@ -331,8 +331,7 @@ def one_for_all(texts: Iterable[str], names: Collection[str] = ()) -> list[Alike
     of_names = re.compile(rf"\b({words})\b" if names else r"(?!)")
     alike: dict[str, list[str]] = {}
     for text in texts:
-        head = text.partition(":")[0]
-        alike.setdefault(_NUMBER.sub("#", of_names.sub("@", head)), []).append(text)
+        alike.setdefault(_NUMBER.sub("#", of_names.sub("@", text.partition(":")[0])), []).append(text)
     groups = []
     for same in alike.values():
         chosen = max(same, key=lambda text: float(first[0]) if (first := _NUMBER.search(text)) else 0.0)

@@ -192,14 +192,13 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         rows = one.rows
         if region is not None and has_region:
             rows = rows[(rows["start_ns"] >= region[0]) & (rows["end_ns"] <= region[1])]
-        codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in one.names[1:])])
         pieces.append(
             {
                 "rank": numpy.full(len(rows), one.rank, dtype="int32"),
                 "start_s": (rows["start_ns"] - start_ns) * 1e-9,
                 "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
                 "kind": numpy.array([kind for kind, _ in one.names], dtype="int16")[rows["code"]],
-                "name": codes[rows["code"]],
+                "name": numpy.array([0, *(names.setdefault(key, len(names)) for key in one.names[1:])])[rows["code"]],
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
                 **{column: rows[column] for column in ("comm", "completion")},
             }

@@ -155,8 +155,7 @@ def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _
     row, position, core = (table[name].to_numpy(dtype=np.int64) for name in ("design_row", "position", "core"))
     step = row * (int(position.max()) + 1) + position if attempt.probe.startswith(_STEPS) else np.full(len(row), -1)
     terms = np.column_stack([np.ones(len(m)), m * n, m * k, n * k, m * n * k])
-    cold = (position == 0) & (step >= 0)
-    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, cold)
+    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, (position == 0) & (step >= 0))
 
 
 def _expected(runs: Sequence[_Products]) -> list[Floats]:

@@ -126,11 +126,10 @@ def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
 
 def _levels_and_strata(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
     """For each mpirun, the level of a factor, and a number of its block with the levels of all others."""
-    level_of = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(
         lambda levels: tuple(sorted((name, each) for name, each in levels.items() if name != factor))
     )
-    return level_of, strata_of(summaries.assign(levels=rest))
+    return summaries["levels"].map(lambda levels: levels.get(factor, "")), strata_of(summaries.assign(levels=rest))
 
 
 def strata_of(summaries: pandas.DataFrame) -> "pandas.Series[int]":

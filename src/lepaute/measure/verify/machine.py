@@ -134,8 +134,7 @@ def machine_drift(readings_s: Sequence[float], sentinel: "Sentinel") -> MachineD
     beyond = student_quantile(0.5 + CONFIDENCE / 2.0, max(1, len(logs) - 1)) * error
     percent = 100.0 * (exp(mean) - 1.0)
     significant = abs(percent) >= MIN_PERCENT and abs(mean) > beyond
-    now = sentinel.gflops * exp(-mean)
-    return MachineDrift(percent, 100.0 * error, (sentinel.gflops, now), significant, len(logs))
+    return MachineDrift(percent, 100.0 * error, (sentinel.gflops, sentinel.gflops * exp(-mean)), significant, len(logs))
 
 
 def readings_of(runs: "pandas.DataFrame") -> list[float]:

@@ -154,8 +154,7 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
     kinds |= {id(each.best): ("fastest", BEST, "*", 13.0) for each in problems if len(each.predictions) > 1}
     own, named = axes is None, set()
     if axes is None:
-        size = (9.0, 1.9 + 0.28 * len(drawn))
-        axes = new_figure(size, for_file=path is not None).add_subplot()
+        axes = new_figure((9.0, 1.9 + 0.28 * len(drawn)), for_file=path is not None).add_subplot()
     spreads = [one.time_s if one.rate is None else one.rate for one in drawn]
     for line, (one, spread) in enumerate(zip(drawn, spreads, strict=True)):
         usual = ("slower", PREDICTED, "o", 5.0) if one.comparable else ("not comparable: extrapolated", APART, "o", 5.0)

@@ -290,9 +290,8 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     common_sd, of_all = fsum(sampling) / len(sampling), controls_of_mean(controls)
     ratios = [_core.exponential(log) for log in of_runs]
     ends = prediction_interval(ratios, common_sd, of_all).ends
-    faster = sum(map(_is_faster, logs, sampling, controls))
     change = Difference(median_of_runs(ratios, of_all), *ends, shared=True, run_noise=False)
-    return Effect(value, change, len(usable), len(pairs), faster)
+    return Effect(value, change, len(usable), len(pairs), sum(map(_is_faster, logs, sampling, controls)))
 
 
 def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | None) -> bool:

@@ -204,13 +204,12 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
         axis=1,
     )
     names = numpy.array([SAME_KERNEL.get(name, name) for name in trace.names] or [""], dtype=object)
-    stream = numpy.where(is_kernel, KERNELS, numpy.where(used.named(POINT_TO_POINT), MESSAGES, COLLECTIVES))
     first, sizes, duration_s = _put_together(used, is_kernel, updates, sizes)
     name = names[used.name[first]]
     return _Side(
         rank=used.rank[first],
         name=name,
-        stream=stream[first],
+        stream=numpy.where(is_kernel, KERNELS, numpy.where(used.named(POINT_TO_POINT), MESSAGES, COLLECTIVES))[first],
         peer=numpy.where(waits | is_kernel, -1, used.peer)[first],
         sizes=sizes,
         duration_s=duration_s,

@@ -207,9 +207,8 @@ class _Archive:
 
     def __init__(self, otf2: Any, writer: Any, trace: Trace) -> None:
         self.otf2, self.writer, self.trace = otf2, writer, trace
-        definitions = writer.definitions
         self.regions = [self._region(code) for code in range(len(trace.names))]
-        self.program = definitions.region(PROGRAM)
+        self.program = writer.definitions.region(PROGRAM)
         self.locations = self._locations()
         self.communicators = self._communicators()
 

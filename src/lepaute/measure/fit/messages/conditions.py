@@ -65,9 +65,8 @@ def loaded_series(
     taking = usual["recv"]
     if condition.startswith("iprobe"):
         receives = _calls(table, condition, "recv")
-        above = receives.within(eager_bytes, np.inf)
         # As there and back, which is what `fit_network` halves.
-        parts = [exchanges.within(-1.0, eager_bytes), above.scaled(2.0)]
+        parts = [exchanges.within(-1.0, eager_bytes), receives.within(eager_bytes, np.inf).scaled(2.0)]
         copies = receives.within(-1.0, eager_bytes)
         taking = copies if len(copies) >= FEWEST else usual["recv"]
     message = concatenate_series(parts)
