@@ -258,8 +258,8 @@ def folded(text: str, width: int, indent: int = 0) -> str:
 def caveat_line(caveats: Sequence[str], width: int) -> str:
     """3 caveats: the beginnings of some; --details"""
     shown = list(dict.fromkeys(map(_beginning, caveats)))[:MAX_CAVEATS]
-    left = len(caveats) - len(shown)
-    more = f"; and {left} more" if left > 0 else ""
+    hidden = len(caveats) - len(shown)
+    more = f"; and {hidden} more" if hidden > 0 else ""
     return folded(f"{counted(len(caveats), 'caveat')}: {'; '.join(shown)}{more}; --details", width, 2)
 
 

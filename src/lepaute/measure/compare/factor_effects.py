@@ -155,11 +155,7 @@ def effect_sentences(effects: Sequence[FactorEffect]) -> list[str]:
         slower = sum(row.outcome == "slower" for row in shown)
         lines.append(
             f"{what} makes {slower} of {rows} slower and {len(shown) - slower} faster, most of "
-            f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {ratio_text(most)} times "
-            "as long"
+            f"all {name_of(most.operation, most.form)} of {exact_size(most.size_bytes)} of {most.library}: "
+            f"{ratio_text(most)} times as long"
         )
     return lines
-
-
-def _row_text(operation: str, form: str, size_bytes: int) -> str:
-    return f"{name_of(operation, form)} of {exact_size(size_bytes)}"

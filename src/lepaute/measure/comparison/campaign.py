@@ -257,7 +257,8 @@ class Comparison(Campaign):
     def _decision(self, first: int, blocks: int) -> entries.MpirunsChosen:
         if self._request.mpiruns is not None:
             return entries.MpirunsChosen(self._request.mpiruns, False, ())
-        column = counting.run_time_column(self._synchronisation)
+        # The run-time where ranks start by the global clock (section 3.2) is the global one.
+        column = "global_s" if self._synchronisation in (counting.BY_WINDOWS, counting.BY_LEAD) else "local_s"
         needed = counting.mpiruns_needed(
             entries.first_stage_calls(self.workspace, blocks), column, self._request.precision
         )

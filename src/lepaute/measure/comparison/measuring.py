@@ -114,10 +114,11 @@ def request_of(
     operations, reduction = cases.operations_of(ops), cases.reduction_of(datatype, op)
     if compute_s is not None:
         operations = cases.with_overlapped(operations)
+    reduces = any(operation in cases.REDUCTIONS for operation, _ in operations)
     return cases.ComparisonRequest(
         libraries=tuple((each.label, each.spec) for each in named),
         operations=operations,
-        sizes_bytes=cases.sizes_of(sizes, seed, cases.reduction_in(operations, reduction)),
+        sizes_bytes=cases.sizes_of(sizes, seed, reduction if reduces else None),
         ranks=most,
         fewer_ranks=tuple(fewer),
         primary=cases.rows_of(primary),

@@ -125,11 +125,6 @@ class Numbers:
     derivation: tuple[str, ...]
 
 
-def run_time_column(synchronisation: str) -> str:
-    """The run-time that a campaign plans by: the global one where ranks start by the global clock (section 3.2)."""
-    return "global_s" if synchronisation in (BY_WINDOWS, BY_LEAD) else "local_s"
-
-
 def first_windows_ns(
     trial: pandas.DataFrame, cases: Iterable[Case], synchronisation: str, cold_bytes: int, broadcast: Case
 ) -> dict[Case, int]:

@@ -174,10 +174,10 @@ def models(
     for each, discrepancy in zip(found, errors, strict=True):
         crowding = with_size_error(each.crowding, each.calls, each.kernel, effects)
         rows.append(quality_row(each.calls, each.kernel, discrepancy, each.threads))
-        own = places["socket" if each.kernel.form.per_socket else "cpu"]
+        at = places["socket" if each.kernel.form.per_socket else "cpu"]
         told = (crowding.rows, crowding.relative_sd)
         error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
-        kernel_values.append(kernel_model(each.kernel, error, told, own, each.selection.modes, each.threads))
+        kernel_values.append(kernel_model(each.kernel, error, told, at, each.selection.modes, each.threads))
     # Wandering and dependence are those of the calls with the fewest threads, of which there are most.
     fewest = min(each.threads for each in found)
     table = _by_threads(table)[fewest].reset_index(drop=True)

@@ -256,19 +256,19 @@ def _spanned(nodes: "Nodes", threads: int, name: str) -> int:
     raise InputError(f"ranks of {threads} threads fill no CPUs of a node of {name}; take {known} threads")
 
 
-def _guessed(model: "KernelModel", threads: int, faster: float, own_sd: float) -> "KernelModel":
-    relative_sd = round(hypot(model.discrepancy_relative_sd, own_sd), 4)
+def _guessed(model: "KernelModel", threads: int, faster: float, speed_sd: float) -> "KernelModel":
+    relative_sd = round(hypot(model.discrepancy_relative_sd, speed_sd), 4)
     source = f"{model.discrepancy_source or 'one core'}; {faster:.3g} times as fast on {threads} cores, assumed"
     return data_sheet.scaled(model, 1.0 / faster, relative_sd, source).model_copy(update={"threads": threads})
 
 
 def _of_threads(population: Population, threads: int, factor: float, spanned: int) -> Population:
     """The population of calls that take `factor` times as long, on ranks of this many CPUs."""
-    own = factor * factor / spanned
+    variance = factor * factor / spanned
 
     def parts(holder: Group | Population) -> dict[str, Any]:
         found = {name: getattr(holder, name, None) for name in ("covariance_spatial", "covariance_temporal")}
-        return {name: _times(rows, own) for name, rows in found.items() if rows is not None}
+        return {name: _times(rows, variance) for name, rows in found.items() if rows is not None}
 
     groups = tuple(
         group.model_copy(update={"mean": tuple(value * factor for value in group.mean), **parts(group)})
