@@ -106,5 +106,5 @@ def _drafts(first: Place, second: Place, rng: np.random.Generator) -> list[tuple
 
 def _flow_cores(count: int, room: int, shared: bool) -> tuple[int, ...]:
     """Cores on either node, evenly spread over those there are."""
-    mine = [number * room // count for number in range(count)]
-    return (*mine, *((core + room for core in mine) if shared else mine))
+    cores = [number * room // count for number in range(count)]
+    return (*cores, *((core + room for core in cores) if shared else cores))

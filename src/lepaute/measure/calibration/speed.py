@@ -132,9 +132,9 @@ class SpeedWitness:
             np.concatenate([getattr(each, name)[part.first] for each, part in zip(runs, parts, strict=True)])[usable]
             for name in ("core", "cold")
         )
-        kind = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
+        group = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
-        level = centred(np.log(measured_s / expected_s), kind)
+        level = centred(np.log(measured_s / expected_s), group)
         result: dict[Key, str] = {}
         for stretch in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
             if stretch.lasts:

@@ -63,11 +63,11 @@ def write_perfetto(trace: Trace, path: Path) -> int:
 
 
 def written_text(path: Path, count: int) -> str:
-    told = f"{path}: {count} events; open it at ui.perfetto.dev"
+    line = f"{path}: {count} events; open it at ui.perfetto.dev"
     size = path.stat().st_size if path.is_file() else 0
     if size > LARGE_BYTES and path.suffix != ".gz":
-        told += f"; {size_text(size)}, a tenth of that as {path.name}.gz"
-    return told
+        line += f"; {size_text(size)}, a tenth of that as {path.name}.gz"
+    return line
 
 
 def opened(path: Path, compressed: bool) -> TextIO:
