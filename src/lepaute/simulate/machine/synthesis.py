@@ -156,7 +156,7 @@ def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed
         f"dgemm of each of its {nodes * cpus} CPUs takes a factor times that of the typical cpu (seed {seed}), "
         f"{origin}.\nAssumed: all else is as on {like.name} whatever the number of nodes.\n",
         "sentinel": None,
-        "assumed": [each.model_dump() for each in (*(like.assumed or ()), assumed)],
+        "assumed": [entry.model_dump() for entry in (*(like.assumed or ()), assumed)],
         "kernels": [kernel.model_dump() for kernel in kernels],
         "days": None if days is None else days.model_dump(),
     }
@@ -231,7 +231,7 @@ def _with_threads(
     shape = nodes.model_copy(update={"core_to_cpu": "block", **({"cpus": 1} if spanned > 1 else {})})
     update = {"nodes": shape, "kernels": tuple(added), "assumed": tuple(assumed) or None}
     if spanned > 1:  # what single CPUs did has no place any more; the population has it
-        update |= {"population": None, "kernels": tuple(_of_the_mean_cpu(each) for each in added)}
+        update |= {"population": None, "kernels": tuple(_of_the_mean_cpu(kernel) for kernel in added)}
     threaded: Platform = like.model_copy(update=update)
     if population is None:
         return threaded, None, spanned
@@ -251,7 +251,7 @@ def _spanned(nodes: "Nodes", threads: int, name: str) -> int:
         return 1
     if threads == nodes.cores:
         return nodes.cpus
-    fitting = [each for each in range(1, of_cpu + 1) if of_cpu % each == 0]
+    fitting = [count for count in range(1, of_cpu + 1) if of_cpu % count == 0]
     known = ", ".join(map(str, dict.fromkeys([*fitting, nodes.cores])))
     raise InputError(f"ranks of {threads} threads fill no CPUs of a node of {name}; take {known} threads")
 
