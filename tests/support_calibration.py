@@ -95,7 +95,7 @@ def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int, *, 
     monkeypatch.setattr(campaign, "build_probes", lambda **_options: probes)
     monkeypatch.setattr(machines, "choose_kernel_set", lambda **_options: KernelSet("Zen", None, 50.0, (), "test"))
     monkeypatch.setattr(job, "scheduler", lambda _name: machine)
-    monkeypatch.setattr(Attempts, "_samples", lambda _self, _site: [Sample(0.0, 0.0, 0.0, 0.0)])
+    monkeypatch.setattr(Attempts, "_take_samples", lambda _self, _site: [Sample(0.0, 0.0, 0.0, 0.0)])
     monkeypatch.setattr(raw_files, "FOLLOW_S", 0.05)
     if not sentinels:
         monkeypatch.setattr(Sentinels, "watch", lambda _self, _site, _block: None)
@@ -123,4 +123,4 @@ def disturb(monkeypatch: pytest.MonkeyPatch, disturbed: set[int], wall_s: float 
         others_s += 2.0 * site.measured[0].node_pus * ends * (number in disturbed)
         return [Sample((number + ends) * wall_s, others_s, 0.0, 0.0)]
 
-    monkeypatch.setattr(Attempts, "_samples", samples)
+    monkeypatch.setattr(Attempts, "_take_samples", samples)

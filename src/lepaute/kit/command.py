@@ -95,13 +95,13 @@ def started(words: Sequence[str], environment: Mapping[str, str], folder: Path |
 def _communicate(process: "subprocess.Popen[bytes]", timeout_s: float) -> tuple[bytes, bytes]:
     """Both streams to their end; raises TimeoutExpired after this many seconds in which it could run."""
     awake = AwakeTime(2.0 * _LOOK_EVERY_S)
-    left_s = timeout_s
+    remaining_s = timeout_s
     while True:
         try:
-            return process.communicate(timeout=min(left_s, _LOOK_EVERY_S))
+            return process.communicate(timeout=min(remaining_s, _LOOK_EVERY_S))
         except subprocess.TimeoutExpired:
-            left_s = timeout_s - awake.look(suspended=_is_suspended(process.pid))
-            if left_s <= 0.0:
+            remaining_s = timeout_s - awake.look(suspended=_is_suspended(process.pid))
+            if remaining_s <= 0.0:
                 raise
 
 

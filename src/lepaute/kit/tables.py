@@ -81,8 +81,8 @@ def _folded_table(
             line[column].ljust(widths[column]) if column in left else line[column].rjust(widths[column])
             for column in before
         ]
-        own = line[last] if last in left or begin + widths[last] > width else line[last].rjust(widths[last])
-        texts.append(folded("  ".join([*cells, own]), width, begin).rstrip())
+        cell = line[last] if last in left or begin + widths[last] > width else line[last].rjust(widths[last])
+        texts.append(folded("  ".join([*cells, cell]), width, begin).rstrip())
     return "\n".join(texts)
 
 

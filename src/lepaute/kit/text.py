@@ -258,8 +258,8 @@ def folded(text: str, width: int, indent: int = 0) -> str:
 def caveat_line(caveats: Sequence[str], width: int) -> str:
     """3 caveats: the beginnings of some; --details"""
     shown = list(dict.fromkeys(map(_beginning, caveats)))[:MAX_CAVEATS]
-    left = len(caveats) - len(shown)
-    more = f"; and {left} more" if left > 0 else ""
+    hidden = len(caveats) - len(shown)
+    more = f"; and {hidden} more" if hidden > 0 else ""
     return folded(f"{counted(len(caveats), 'caveat')}: {'; '.join(shown)}{more}; --details", width, 2)
 
 
@@ -331,8 +331,7 @@ def one_for_all(texts: Iterable[str], names: Collection[str] = ()) -> list[Alike
     of_names = re.compile(rf"\b({words})\b" if names else r"(?!)")
     alike: dict[str, list[str]] = {}
     for text in texts:
-        head = text.partition(":")[0]
-        alike.setdefault(_NUMBER.sub("#", of_names.sub("@", head)), []).append(text)
+        alike.setdefault(_NUMBER.sub("#", of_names.sub("@", text.partition(":")[0])), []).append(text)
     groups = []
     for same in alike.values():
         chosen = max(same, key=lambda text: float(first[0]) if (first := _NUMBER.search(text)) else 0.0)

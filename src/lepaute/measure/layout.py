@@ -116,10 +116,10 @@ def from_sysfs(places: Sequence[Mapping[str, Any]], allowed: Collection[int]) ->
 
     The order is hwloc's: sockets, NUMA nodes, caches and cores each by the lowest thread they have.
     """
-    told = {int(place["cpu"]): place for place in places}
+    by_cpu = {int(place["cpu"]): place for place in places}
     found = []
     for thread in sorted(allowed):
-        place = told.get(thread, {})
+        place = by_cpu.get(thread, {})
         package = place.get("package") or 0
         cache = place.get("cache") or [-1 - package]
         core = min(set(place.get("siblings") or ()) & set(allowed), default=thread)

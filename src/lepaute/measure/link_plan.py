@@ -67,10 +67,9 @@ def _turns(nodes: Sequence[Place], switches: Switches, rng: np.random.Generator)
     same = [pair for members in by_switch.values() for pair in zip(members[::2], members[1::2], strict=False)]
     # One node of each switch; the order of the switches is drawn as well.
     ends = [members[0] for switch, members in by_switch.items() if switch is not None]
-    across = list(zip(ends[::2], ends[1::2], strict=False))
     place = {node.name: number for number, node in enumerate(nodes)}
     turns = []
-    for pairs in (same, across):
+    for pairs in (same, list(zip(ends[::2], ends[1::2], strict=False))):
         turns += _apart([(one, other) if place[one.name] < place[other.name] else (other, one) for one, other in pairs])
     return turns
 
@@ -98,15 +97,14 @@ def _drafts(first: Place, second: Place, rng: np.random.Generator) -> list[tuple
     counts = flow_counts(room)
     between = [int(rng.choice(counts[1:-1]))] if len(counts) > 2 else []
     flows = dict.fromkeys([1, *between, counts[-1]])
-    ring = pair_cores(first, second) if shared else (*range(each), *range(each))
     return [
         (P2P, P2P, pair_cores(first, second)),
-        (RING, RING, ring),
+        (RING, RING, pair_cores(first, second) if shared else (*range(each), *range(each))),
         *((FLOWS, f"{FLOWS}{count}", _flow_cores(count, room, shared)) for count in flows),
     ]
 
 
 def _flow_cores(count: int, room: int, shared: bool) -> tuple[int, ...]:
     """Cores on either node, evenly spread over those there are."""
-    mine = [number * room // count for number in range(count)]
-    return (*mine, *((core + room for core in mine) if shared else mine))
+    cores = [number * room // count for number in range(count)]
+    return (*cores, *((core + room for core in cores) if shared else cores))

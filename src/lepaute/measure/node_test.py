@@ -145,7 +145,6 @@ def run_block(node: Nodes, layout: Layout, block: Design, seed: int) -> list[Cor
 
 def memory_rows(seed: int, *, quick: bool) -> Design:
     """The same batch of passes over the buffer again and again, its place in memory drawn anew for each."""
-    replications = QUICK_REPLICATIONS if quick else REPLICATIONS
     return memory_design(
         seed,
         sizes_bytes=(BUFFER_BYTES,),
@@ -155,7 +154,7 @@ def memory_rows(seed: int, *, quick: bool) -> Design:
         allocations=1,
         fresh=False,
         batch_bytes=(BATCH_BYTES,),
-        blocks=replications,
+        blocks=QUICK_REPLICATIONS if quick else REPLICATIONS,
     )
 
 

@@ -164,8 +164,7 @@ def run_workload(node: "Nodes", layout: "Layout", workload: Workload, seconds: i
     threads = [core.pu for core in layout.cores]
     words = [str(len(threads)) if word == CORES else word for word in workload.stressor]
     if CORES in workload.stressor or workload.name in _ON_ONE_CORE:
-        used = threads if CORES in workload.stressor else threads[:1]
-        words += ["--taskset", ",".join(map(str, used))]
+        words += ["--taskset", ",".join(map(str, threads if CORES in workload.stressor else threads[:1]))]
     folder = disk_folder if workload.name == "disk" and disk_folder else "."
     words += ["--timeout", f"{seconds}s", "--temp-path", folder, "--no-rand-seed", "--metrics-brief"]
     return node.shell(_STRESS, *words, timeout_s=seconds + STRESS_LIMIT_S).only

@@ -272,7 +272,6 @@ class _Draft:
     options: StepOptions | None = None
 
     def run(self, block: int, scale: Scale, seed: int, limits: Room, nbs: Sequence[int]) -> PlannedRun:
-        design = design_of(scale, self.probe, seed, limits, len(self.processes), nbs, self.share)
         most_bytes = {DGEMM: limits.most_operand_bytes, CONTENT: min(CONTENT_BYTES, limits.most_operand_bytes)}
         return PlannedRun(
             block,
@@ -280,7 +279,7 @@ class _Draft:
             self.probe,
             tuple(core for process in self.processes for core in process),
             seed,
-            design,
+            design_of(scale, self.probe, seed, limits, len(self.processes), nbs, self.share),
             self.load,
             len(self.processes[0]),
             most_bytes.get(self.probe),

@@ -63,7 +63,7 @@ def read_rank(path: Path) -> RankRecord:
         raise EnvironmentProblem(f"{path}: written by another version of the recorder; record the run again")
     room = (len(content) - _HEADER_BYTES) // row_type.itemsize
     packed = numpy.frombuffer(content, row_type, offset=_HEADER_BYTES, count=room)
-    names = tuple((int(one["kind"]), _text(one["name"])) for one in header["names_of"][: int(header["names"])])
+    names = tuple((int(entry["kind"]), _text(entry["name"])) for entry in header["names_of"][: int(header["names"])])
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
     packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
@@ -180,7 +180,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
               other program the trace is everything from MPI_Init to MPI_Finalize
     Raises InputError if there are fewer regions.
     """
-    records = sorted(records, key=lambda one: one.rank)
+    records = sorted(records, key=lambda record: record.rank)
     regions = [_region(record, solve) for record in records]
     has_region = all(region is not None for region in regions)
     start_ns = min(record.start_ns for record in records)
@@ -188,17 +188,17 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         start_ns = min(region[0] for region in regions if region is not None)
     names: dict[tuple[int, str], int] = {}
     pieces: list[dict[str, NDArray[Any]]] = []
-    for one, region in zip(records, regions, strict=True):
-        rows = one.rows
+    for record, region in zip(records, regions, strict=True):
+        rows = record.rows
         if region is not None and has_region:
             rows = rows[(rows["start_ns"] >= region[0]) & (rows["end_ns"] <= region[1])]
-        codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in one.names[1:])])
+        codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in record.names[1:])])
         pieces.append(
             {
-                "rank": numpy.full(len(rows), one.rank, dtype="int32"),
+                "rank": numpy.full(len(rows), record.rank, dtype="int32"),
                 "start_s": (rows["start_ns"] - start_ns) * 1e-9,
                 "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
-                "kind": numpy.array([kind for kind, _ in one.names], dtype="int16")[rows["code"]],
+                "kind": numpy.array([kind for kind, _ in record.names], dtype="int16")[rows["code"]],
                 "name": codes[rows["code"]],
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
                 **{column: rows[column] for column in ("comm", "completion")},
@@ -220,8 +220,8 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
             f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
         )
     spans = {
-        one.rank: region if region is not None and has_region else (one.start_ns, one.end_ns)
-        for one, region in zip(records, regions, strict=True)
+        record.rank: region if region is not None and has_region else (record.start_ns, record.end_ns)
+        for record, region in zip(records, regions, strict=True)
     }
     for place, name in enumerate(("begins_s", "ends_s")):
         dates = (spans.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))

@@ -147,8 +147,7 @@ class Behaviour:
         times_s = []
         for application, count in zip(applications, events, strict=True):
             iterations = max(1, min(application.iterations, int(MEASURED_EVENTS * application.iterations / count)))
-            shorter = replace(application, iterations=iterations)
-            times_s.append(measure(shorter) * application.iterations / iterations)
+            times_s.append(measure(replace(application, iterations=iterations)) * application.iterations / iterations)
         return times_s
 
 

@@ -42,8 +42,7 @@ class TraceRequest(Public):
 
     def check(self, application: "Application") -> None:
         """Raises InputError for a rank or a step that the run does not have."""
-        chosen = (("rank", self.ranks, application.ranks), ("step", self.steps, application.steps))
-        for name, numbers, count in chosen:
+        for name, numbers, count in (("rank", self.ranks, application.ranks), ("step", self.steps, application.steps)):
             beyond = next((number for number in numbers or () if not 0 <= number < count), None)
             if beyond is not None:
                 raise InputError(f"there is no {name} {beyond} to trace; this run has {name}s 0 to {count - 1}")

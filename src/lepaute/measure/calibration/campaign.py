@@ -245,8 +245,7 @@ class Calibration(Campaign):
         reached: precision.Reached | None = None
         while True:
             last = next(reversed(self.workspace.noted(precision.Check)), None)
-            layer = "" if last is None else last.layer
-            probes = precision.PROBES_FOR.get(layer, precision.USUAL_PROBES)
+            probes = precision.PROBES_FOR.get("" if last is None else last.layer, precision.USUAL_PROBES)
             share = 1.0 if block < planned else self._share_of_block(probes)
             remaining_s = self._budget_s - (now_s() - self._begun_s)
             step = precision.next_step(self._goal, reached, block, remaining_s, share * self._block_s, last)

@@ -67,8 +67,7 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
     powers: of two, that the search begins with
     hint  : where the limit is likely to be; None: this test knows no waiting, so what fails need not be confirmed
     """
-    test = rows[0][1] if rows else ""
-    verdict_of_size = verdicts(rows, test)
+    verdict_of_size = verdicts(rows, rows[0][1] if rows else "")
     if not verdict_of_size:
         first = dict.fromkeys([*(1 << power for power in powers if 1 << power < most_bytes), most_bytes], PATIENCE_MS)
         if hint is not None and 1 <= hint < most_bytes:

@@ -132,9 +132,9 @@ class SpeedWitness:
             np.concatenate([getattr(each, name)[part.first] for each, part in zip(runs, parts, strict=True)])[usable]
             for name in ("core", "cold")
         )
-        kind = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
+        group = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
-        level = centred(np.log(measured_s / expected_s), kind)
+        level = centred(np.log(measured_s / expected_s), group)
         result: dict[Key, str] = {}
         for stretch in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
             if stretch.lasts:
@@ -155,8 +155,7 @@ def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _
     row, position, core = (table[name].to_numpy(dtype=np.int64) for name in ("design_row", "position", "core"))
     step = row * (int(position.max()) + 1) + position if attempt.probe.startswith(_STEPS) else np.full(len(row), -1)
     terms = np.column_stack([np.ones(len(m)), m * n, m * k, n * k, m * n * k])
-    cold = (position == 0) & (step >= 0)
-    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, cold)
+    return _Products(attempt, start_s, np.maximum(duration_s, _MIN_S), terms, core, step, (position == 0) & (step >= 0))
 
 
 def _expected(runs: Sequence[_Products]) -> list[Floats]:

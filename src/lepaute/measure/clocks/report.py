@@ -125,7 +125,7 @@ def write_page(found: Found, path: Path, command: str) -> None:
 
 def page(found: Found, command: str = "") -> str:
     """The page, which needs nothing else; all names in it are escaped."""
-    said = answer(found)
+    sentence = answer(found)
     choices = [
         {
             "for measurements up to": length_text(one.length_s),
@@ -154,12 +154,12 @@ def page(found: Found, command: str = "") -> str:
         "lepaute.measure.clocks",
         "clocks.html.j2",
         title="Clocks",
-        answer=f"{said[:1].upper()}{said[1:]}",
+        answer=f"{sentence[:1].upper()}{sentence[1:]}",
         state="notable" if open_lines(found) or found.mpiruns < 2 else "fine",
         facts="; ".join(text for word, text in fact_lines(found) if word != "open"),
         beware=list(dict.fromkeys((*open_lines(found), *found.caveats))),
         figures=list(dict.fromkeys(figures)),
-        picture={"svg": Markup(figure_svg(_figure(found), said)), "caption": caption},
+        picture={"svg": Markup(figure_svg(_figure(found), sentence)), "caption": caption},
         methods=records_table("Methods", [dict(zip(titles, row, strict=True)) for row in rows]),
         choices=records_table("What to take", choices),
         everything=detail_lines(found),

@@ -288,11 +288,10 @@ def read_output(path: str | Path) -> BenchmarkOutput:
     means = tuple(_means(path, blocks))
     if not means:
         raise InputError(f"{path}: has no times and no rates; give the output of a benchmark of these")
-    versions = dict.fromkeys(version for _, version in titles if version)
     return BenchmarkOutput(
         path,
         suites.pop(),
-        ", ".join(versions),
+        ", ".join(dict.fromkeys(version for _, version in titles if version)),
         means,
         (
             *notes_on(blocks),

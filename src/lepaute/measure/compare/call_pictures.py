@@ -182,8 +182,7 @@ def of_ranks(subject: str, ranks: pandas.DataFrame, style: Mapping[str, str]) ->
         words.append(
             f"{name} rank {table['rank'].iloc[last]} after {seconds(table['end_s'].iloc[last])} (ranks begin {begins})"
         )
-        groups = np.arange(len(table)) * min(MAX_RANKS, len(table)) // len(table)
-        first = np.unique(groups, return_index=True)[1]
+        first = np.unique(np.arange(len(table)) * min(MAX_RANKS, len(table)) // len(table), return_index=True)[1]
         place = table["rank"].to_numpy(dtype=np.float64)[first] + (ASIDE if side else -ASIDE)
         begin, end, low, high = factor * np.maximum.reduceat(table[columns].to_numpy(dtype=np.float64), first).T
         layers += [

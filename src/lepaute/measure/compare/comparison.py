@@ -154,8 +154,7 @@ class Comparison(Public):
             )
             for row in self.verdicts
         ]
-        header = ["operation", "size", self.left, self.right, "verdict", ""]
-        return table_html(self.answer, header, rows, self.warnings)
+        return table_html(self.answer, ["operation", "size", self.left, self.right, "verdict", ""], rows, self.warnings)
 
     def sentence(self, verdict: Verdict) -> str:
         """Such as "mpich took 1.135 times as long (1.098 to 1.171): openmpi is faster"."""

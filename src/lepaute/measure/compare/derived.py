@@ -150,11 +150,9 @@ def slow_ranks(found: "Comparison") -> tuple[SlowRank, ...]:
     result = []
     for each in rows.values():
         # Of as many rows, one that names a rank tells more, then one that names a node.
-        places = sorted(set(map(_place, each)))
-        most = max(places, key=lambda place: sum(_place(row) == place for row in each))
+        most = max(sorted(set(map(_place, each))), key=lambda place: sum(_place(row) == place for row in each))
         of_it = [row for row in each if _place(row) == most]
-        worst = max(of_it, key=lambda row: row.excess_s)
-        result.append(replace(worst, rows=len(of_it), all_rows=len(each)))
+        result.append(replace(max(of_it, key=lambda row: row.excess_s), rows=len(of_it), all_rows=len(each)))
     return tuple(result)
 
 

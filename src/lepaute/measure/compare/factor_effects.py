@@ -126,11 +126,10 @@ def _weaknesses(sides: _Sides) -> tuple[Weakness, ...]:
 
 def _levels_and_strata(summaries: pandas.DataFrame, factor: str) -> "tuple[pandas.Series[str], pandas.Series[int]]":
     """For each mpirun, the level of a factor, and a number of its block with the levels of all others."""
-    level_of = summaries["levels"].map(lambda levels: levels.get(factor, ""))
     rest = summaries["levels"].map(
         lambda levels: tuple(sorted((name, each) for name, each in levels.items() if name != factor))
     )
-    return level_of, strata_of(summaries.assign(levels=rest))
+    return summaries["levels"].map(lambda levels: levels.get(factor, "")), strata_of(summaries.assign(levels=rest))
 
 
 def strata_of(summaries: pandas.DataFrame) -> "pandas.Series[int]":
@@ -156,11 +155,7 @@ def effect_sentences(effects: Sequence[FactorEffect]) -> list[str]:
         slower = sum(row.outcome == "slower" for row in shown)
         lines.append(
             f"{what} makes {slower} of {rows} slower and {len(shown) - slower} faster, most of "
-            f"all {_row_text(most.operation, most.form, most.size_bytes)} of {most.library}: {ratio_text(most)} times "
-            "as long"
+            f"all {name_of(most.operation, most.form)} of {exact_size(most.size_bytes)} of {most.library}: "
+            f"{ratio_text(most)} times as long"
         )
     return lines
-
-
-def _row_text(operation: str, form: str, size_bytes: int) -> str:
-    return f"{name_of(operation, form)} of {exact_size(size_bytes)}"

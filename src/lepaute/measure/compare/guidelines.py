@@ -139,8 +139,7 @@ def check_guidelines(summaries: pandas.DataFrame, library: str, ranks: int) -> t
         for (operation, size), seen in times.items():
             parts = rule.parts(int(size), ranks)
             if operation == rule.operation and size > 0 and all(part in times for part in parts):
-                other = np.sum([times[part] for part in parts], axis=0)
-                pairs.append((str(rule), operation, int(size), seen, other))
+                pairs.append((str(rule), operation, int(size), seen, np.sum([times[part] for part in parts], axis=0)))
     smallest = min((size for name, size in times if name == "Allreduce" and size > 0), default=0.0)
     if smallest and ("Barrier", 0.0) in times:
         pairs.append(("Barrier <= Allreduce", "Barrier", 0, times["Barrier", 0.0], times["Allreduce", smallest]))

@@ -88,11 +88,10 @@ def _write_figure(comparison: "Comparison", path: Path) -> None:
     panels = figure.subplots(max(1, len(operations)), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, operations, strict=False):
         _draw(panel, name, [row for row in comparison.verdicts if operation_name(row) == name])
-    source = ", ".join(f"{archive.file} ({archive.id[:12]})" for archive in comparison.archives)
     picture.entitle(
         figure,
         f"{comparison.answer}\n{comparison.right} against {comparison.left}: above 0, {comparison.left} is faster",
-        picture.measured_origin(source),
+        picture.measured_origin(", ".join(f"{archive.file} ({archive.id[:12]})" for archive in comparison.archives)),
     )
     picture.write_picture(figure, path)
 
@@ -247,8 +246,7 @@ def _slower(gate: Gate | None) -> tuple[Verdict, ...]:
 def markdown_text(comparisons: "Sequence[Comparison]", gates: Sequence[Gate]) -> str:
     """The answers, what failed first, and a table of the rows of each comparison, the slowest first."""
     lines = []
-    both = zip_longest(comparisons, gates)
-    for comparison, gate in sorted(both, key=lambda item: not item[0].failures):
+    for comparison, gate in sorted(zip_longest(comparisons, gates), key=lambda item: not item[0].failures):
         lines += [f"### {_cell(comparison.answer[:1].upper() + comparison.answer[1:])}", ""]
         lines += [_cell(gate.sentence), ""] if gate else []
         titles = [

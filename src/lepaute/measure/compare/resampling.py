@@ -60,9 +60,8 @@ def sample_means(calls: pandas.DataFrame, duration: str, seed: int = 13) -> tupl
     calls : columns library, ROW and `duration` (seconds); those without a duration (NaN) are left out
     """
     generator = np.random.default_rng(seed)
-    keys = ["library", *ROW]
     result = []
-    for key, table in calls[calls[duration].notna()].groupby(keys, observed=True):
+    for key, table in calls[calls[duration].notna()].groupby(["library", *ROW], observed=True):
         library, operation, form, size_bytes = cast("tuple[str, str, str, int]", key)
         values = table[duration].to_numpy(dtype=np.float64)
         if len(values) < MIN_CALLS:
@@ -108,5 +107,4 @@ def resampled_trials(values: npt.ArrayLike, mpiruns: int, generator: np.random.G
     values : one for each mpirun that was made, shape (n,), of which mpiruns are drawn with replacement: repetitions at
              another hour, on a machine in another state, differ by more
     """
-    drawn = generator.choice(np.asarray(values, dtype=np.float64), (TRIALS, mpiruns))
-    return normalised(drawn.mean(axis=1))
+    return normalised(generator.choice(np.asarray(values, dtype=np.float64), (TRIALS, mpiruns)).mean(axis=1))

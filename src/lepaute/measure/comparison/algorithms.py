@@ -40,13 +40,11 @@ def _seen(place: Place, cell: Cell, cases: Sequence[Case]) -> dict[Case, str]:
     library, setting, node = cell.library, cell.setting, place.nodes[0]
     base = f"{node.place}/algorithms-{file_name(cell.name)}"
     rows = [f"{number},{case.operation},{case.size_bytes}" for number, case in enumerate(cases)]
-    design = "\n".join(["design_row,operation,size_bytes", *rows]) + "\n"
-    place.write(setting.ranks, f"{base}/design.csv", design)
+    place.write(setting.ranks, f"{base}/design.csv", "\n".join(["design_row,operation,size_bytes", *rows]) + "\n")
     variables = {"LD_BIND_NOT": "1", "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": f"{base}/bindings"}
     words = [place.program(library, ALGORITHMS), "--design", f"{base}/design.csv", *setting.subject]
     # A script that binds a rank would write into the log, too.
-    pus = setting.pus if place.is_here else None
-    start = place.start(library, setting.ranks, pus, words, base, variables)
+    start = place.start(library, setting.ranks, setting.pus if place.is_here else None, words, base, variables)
     node.run(*start.argv, environment=start.environment, timeout_s=_LIMIT_S, check=False)
     log = node.shell(_FILTER, f"{base}/bindings", timeout_s=_LIMIT_S, check=False).only.stdout
     return dict(zip(cases, parse_bindings(log.splitlines(), [case.operation for case in cases]), strict=True))

@@ -257,7 +257,8 @@ class Comparison(Campaign):
     def _decision(self, first: int, blocks: int) -> entries.MpirunsChosen:
         if self._request.mpiruns is not None:
             return entries.MpirunsChosen(self._request.mpiruns, False, ())
-        column = counting.run_time_column(self._synchronisation)
+        # The run-time where ranks start by the global clock (section 3.2) is the global one.
+        column = "global_s" if self._synchronisation in (counting.BY_WINDOWS, counting.BY_LEAD) else "local_s"
         needed = counting.mpiruns_needed(
             entries.first_stage_calls(self.workspace, blocks), column, self._request.precision
         )
@@ -326,10 +327,9 @@ class Comparison(Campaign):
         self.tell(f"mpirun {number + 1} of {total}: {label}{again}", min(0.98, 0.05 + 0.93 * number / total))
         seed = mpirun_seed(self.seed, block, place, label, attempt)
         calls = {case: self._numbers[case].calls for case in self._cases(label)}
-        windows = {case: entry.window_ns for case, entry in self._numbers.items()}
         ended = self._maker.make(
             self._cells[label],
-            shuffled_batches(calls, windows, seed),
+            shuffled_batches(calls, {case: entry.window_ns for case, entry in self._numbers.items()}, seed),
             block=block,
             place=place,
             attempt=attempt,
@@ -428,5 +428,4 @@ def check_same(begun: Mapping[str, Any], request: ComparisonRequest, libraries: 
 
 def check_same_request(begun: Mapping[str, Any], request: ComparisonRequest) -> None:
     """Raises InputError if a campaign, or another session of it, was begun with another request."""
-    before = from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json")
-    check_begun_with("comparison", before, request)
+    check_begun_with("comparison", from_json(ComparisonRequest, dict(begun.get("asked", {})), "state.json"), request)

@@ -159,10 +159,6 @@ def with_overlapped(operations: Sequence[tuple[str, str]]) -> tuple[tuple[str, s
     return *operations, *overlapped
 
 
-def reduction_in(operations: Sequence[tuple[str, str]], reduction: Reduction) -> Reduction | None:
-    return reduction if any(operation in REDUCTIONS for operation, _ in operations) else None
-
-
 def unused_arguments(operations: Iterable[str]) -> list[str]:
     """Arguments of `measure_libraries` that none of these operations makes anything of."""
     chosen = {*operations}

@@ -201,8 +201,7 @@ def ended_mpiruns(workspace: Workspace) -> list[MpirunEnded]:
     slow, result = slow_sentinels([seconds for start in ended for seconds in start.sentinels_s]), []
     for start in ended:
         causes = beside_slow_causes([slow[seconds] for seconds in start.sentinels_s if seconds in slow])
-        disturbed = start.disturbed or bool(causes)
-        result.append(replace(start, disturbed=disturbed, causes=(*start.causes, *causes)))
+        result.append(replace(start, disturbed=start.disturbed or bool(causes), causes=(*start.causes, *causes)))
     return result
 
 

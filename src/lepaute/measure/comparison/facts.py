@@ -126,7 +126,6 @@ def factors_of(
     cpu = read("cpuinfo.txt")
     megahertz = cpuinfo_field("cpu MHz", cpu)
     waits = {"window": "window-based", "round-time": "round-time (a moment of rank 0's clock, sent before each call)"}
-    synchronisation = waits.get(setting.synchronisation, setting.synchronisation)
     return {
         **{f"MPI implementation: {library.label}": library.text for library in libraries},
         **{f"configuration: {library.label}": library.build for library in libraries},
@@ -142,7 +141,7 @@ def factors_of(
             if request.compute_s
             else {}
         ),
-        "synchronization method": synchronisation,
+        "synchronization method": waits.get(setting.synchronisation, setting.synchronisation),
         "clock synchronization": request.clock_method,
         "clock source": f"{request.clock} (kernel: {read('clocksource.txt') or UNKNOWN})",
         "window size": "of each case, in the facts and in each row; adapted after the calls to warm up",

@@ -79,13 +79,12 @@ def measure_libraries(
     tell, named = progress or silent, named_libraries(libraries)
     asked = request_of(named, seed, **options_of_request)
     name, wanted, _ = asked_place(hostfile, scheduler, request, ranks_per_node)
-    options = campaign_options(out_archive, seed, name, wanted, python)
     build_levels = list(dict.fromkeys(build_of(each) for each in combinations(asked.varied)))
     ready = {
         build: [ready_library(each, lambda message: tell(message, 0.0), build) for each in named]
         for build in build_levels
     }
-    comparison = Comparison(options, ready, asked, tell)
+    comparison = Comparison(campaign_options(out_archive, seed, name, wanted, python), ready, asked, tell)
     comparison.announce = announce or ignore_announcement
     return comparison.to_the_end(resume=resume)
 
@@ -115,10 +114,11 @@ def request_of(
     operations, reduction = cases.operations_of(ops), cases.reduction_of(datatype, op)
     if compute_s is not None:
         operations = cases.with_overlapped(operations)
+    reduces = any(operation in cases.REDUCTIONS for operation, _ in operations)
     return cases.ComparisonRequest(
         libraries=tuple((each.label, each.spec) for each in named),
         operations=operations,
-        sizes_bytes=cases.sizes_of(sizes, seed, cases.reduction_in(operations, reduction)),
+        sizes_bytes=cases.sizes_of(sizes, seed, reduction if reduces else None),
         ranks=most,
         fewer_ranks=tuple(fewer),
         primary=cases.rows_of(primary),

@@ -119,8 +119,7 @@ def check_start(place: Place, cell: Cell) -> Started:
     """
     library, ranks, node = cell.library, cell.setting.ranks, place.nodes[0]
     base = f"{node.place}/start-{file_name(cell.name)}"
-    case = Batch(Case(NOTHING, BLOCKING, 0), 1, 0)
-    place.write(ranks, f"{base}/design.csv", design_text([case], "dissemination", 0))
+    place.write(ranks, f"{base}/design.csv", design_text([Batch(Case(NOTHING, BLOCKING, 0), 1, 0)], "dissemination", 0))
     words = [place.program(library, PROGRAM), "--design", f"{base}/design.csv", "--out", f"{base}/raw"]
     words += ["--clock-method", "SKaMPI", "--transports", f"{base}/shared", "--pages", cell.setting.pages]
     for _ in range(_MAX_STARTS):
@@ -356,12 +355,11 @@ class Trials:
     def _try(self, name: str, block: int, place: int, cases: list[Case], calls: int, limit_s: float) -> MpirunEnded:
         attempt = sum(each.cell == name for each in self._workspace.noted(MpirunEnded))
         seed = mpirun_seed(self._seed, block, place, name, attempt)
-        counts = dict.fromkeys(cases, calls)
         windows = dict.fromkeys([*cases, Case(NOTHING, BLOCKING, 0)], 0)
         limit_s = self._request.limit_s if self._request.limit_s is not None else limit_s
         return self._maker.make(
             self._cells[name],
-            shuffled_batches(counts, windows, seed, split=False),
+            shuffled_batches(dict.fromkeys(cases, calls), windows, seed, split=False),
             block=block,
             place=place,
             attempt=attempt,

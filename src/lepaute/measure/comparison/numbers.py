@@ -68,9 +68,8 @@ def shuffled_batches(
     windows_ns: of each case, and of NOTHING
     split     : False for one batch a case
     """
-    nothing = Case(NOTHING, BLOCKING, 0)
     batches = []
-    for case, count in {**calls, nothing: NOTHING_CALLS}.items():
+    for case, count in {**calls, Case(NOTHING, BLOCKING, 0): NOTHING_CALLS}.items():
         number = batches_of(count) if split else 1
         shares = [count // number + (place < count % number) for place in range(number)]
         batches += [Batch(case, share, windows_ns[case]) for share in shares]
@@ -124,11 +123,6 @@ class Numbers:
     first_mpiruns: int
     mpirun_s: float
     derivation: tuple[str, ...]
-
-
-def run_time_column(synchronisation: str) -> str:
-    """The run-time that a campaign plans by: the global one where ranks start by the global clock (section 3.2)."""
-    return "global_s" if synchronisation in (BY_WINDOWS, BY_LEAD) else "local_s"
 
 
 def first_windows_ns(
@@ -187,8 +181,7 @@ def numbers_of_trial(
     else:
         chosen = {}
         for case in cases:
-            call_s = most_s[case] + 1e-9 * windows_ns[case]
-            needed = _calls_needed(_of(trial, case), precision, between, each_s, call_s)
+            needed = _calls_needed(_of(trial, case), precision, between, each_s, most_s[case] + 1e-9 * windows_ns[case])
             chosen[case] = ceil(min(max(needed, MIN_CALLS), MAX_CALLS))
         derivation.append(
             f"calls of a case in an mpirun: so many that its median is within {50 * precision:g} % (95 %), or fewer "

@@ -64,8 +64,7 @@ class Place:
         """The node of each rank, by its place among the nodes."""
         if self.is_here:
             return (0,) * ranks
-        every = [node for node, slots in enumerate(self.slots) for _ in range(slots)]
-        return tuple(every[:ranks])
+        return tuple([node for node, slots in enumerate(self.slots) for _ in range(slots)][:ranks])
 
     def check(self, ranks: int) -> None:
         """Raises InputError if this many ranks do not fit."""

@@ -142,9 +142,8 @@ class Product:
                     numbers[axis] = round(_between(draws.unit(), self.least[axis], self.most[axis], logarithmic=True))
             numbers[last] = 1
             numbers[last] = round(target / math.prod(numbers))
-            reached = math.prod(numbers)
             within = self.least[last] <= numbers[last] <= self.most[last]
-            if within and abs(reached / target - 1) <= _PRODUCT_TOLERANCE:
+            if within and abs(math.prod(numbers) / target - 1) <= _PRODUCT_TOLERANCE:
                 return tuple(numbers)
         raise DesignError(
             f"found no numbers from {list(self.least)} to {list(self.most)} with a product near {target:g}; widen them"

@@ -81,8 +81,7 @@ def latin_hypercube(
             drawn.append(_balanced(factor, positions, draws))
         else:
             drawn.append([factor.at(position, draws) for position in positions])
-    about = {"count": str(count)}
-    return combined("latin", checked, list(zip(*drawn, strict=True)), about, replications, blocks, seed)
+    return combined("latin", checked, list(zip(*drawn, strict=True)), {"count": str(count)}, replications, blocks, seed)
 
 
 def blocks(design: Design, *, count: int, seed: int) -> Design:

@@ -70,8 +70,7 @@ def _step(
     half = max(m // 2, fewest * nb)
     n = (m, m, half, int(rng.integers(half, m + 1)))[int(rng.integers(4))]
     steps = min(int(rng.integers(fewest, most + 1)), n // nb)
-    chunks = min(int(rng.integers(MAX_CHUNKS + 1)), n // nb - steps)
-    return ("hpl_step", m * ranks // 2, n, nb, chunks, steps)
+    return ("hpl_step", m * ranks // 2, n, nb, min(int(rng.integers(MAX_CHUNKS + 1)), n // nb - steps), steps)
 
 
 _TRANSPOSED, _NOT = "transposed", "no-transposed"
@@ -106,10 +105,9 @@ def drawn_step_options(rng: np.random.Generator, runs: int) -> list[StepOptions]
 
     Of MIN_RUNS or more, the runs together with some of the default options call every kernel of HPL.
     """
-    leaves = _LEAVES[: len(_FORMS)] if runs < len(_LEAVES) else _LEAVES
     columns = (
         in_turn(rng, _FORMS, runs),
-        in_turn(rng, leaves, runs),
+        in_turn(rng, _LEAVES[: len(_FORMS)] if runs < len(_LEAVES) else _LEAVES, runs),
         in_turn(rng, ("left", "crout", "right"), runs),
         in_turn(rng, (_NOT, _TRANSPOSED), runs),
         in_turn(rng, (2, 3), runs),

@@ -99,8 +99,7 @@ def ring_design(
                 first = int(rng.integers(ranks)) if operation == "pingpong" else 0
                 product = (height, PANEL, PANEL) if "dgemm" in condition else (0, 0, 0)
                 rows.append((operation, condition, message, first, *product))
-    table = shuffled(rng, rows)
-    return probe_design("ring", seed, RING_COLUMNS, table, ranks=ranks, size_range_bytes=size_range_bytes)
+    return probe_design("ring", seed, RING_COLUMNS, shuffled(rng, rows), ranks=ranks, size_range_bytes=size_range_bytes)
 
 
 def flow_design(seed: int, *, ranks: int, sizes: Sequence[int], replications: int) -> Design:

@@ -33,8 +33,7 @@ def plot_design(design: Design, path: Path, title: str) -> None:
     """
     if not design.rows:
         raise DesignError("the design has no rows; there is nothing to draw")
-    axes_of = [_Axis(name, design.column(name)) for name in design.columns]
-    drawn, note = _chosen(axes_of)
+    drawn, note = _chosen([_Axis(name, design.column(name)) for name in design.columns])
     count = len(drawn)
     side = 2.5 if count > 2 else 3.4
     figure = new_figure((max(side * count + 0.8, 6.0), side * (count + 1) + 0.8), for_file=True)

@@ -75,8 +75,7 @@ def triple_of_product(rng: np.random.Generator, product: float, most: Triple) ->
         size[first] = round(math.exp(rng.random() * float(logs[first])))
         size[second] = round(math.exp(rng.random() * float(logs[second])))
         size[last] = round(product / (size[first] * size[second]))
-        reached = math.prod(size)
-        if 1 <= size[last] <= most[last] and abs(reached / product - 1) <= _PRODUCT_TOLERANCE:
+        if 1 <= size[last] <= most[last] and abs(math.prod(size) / product - 1) <= _PRODUCT_TOLERANCE:
             return (size[0], size[1], size[2])
     raise DesignError(f"found no m, n, k up to {most} with the product {product:g}; raise the bounds")
 

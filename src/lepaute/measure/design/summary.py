@@ -78,9 +78,8 @@ def summary_of(design: Design) -> DesignSummary:
     factors = tuple(_factor(design, name) for name in design.columns)
     place = design.columns.index(BLOCK) if BLOCK in design.columns else None
     treatments = Counter(tuple(v for i, v in enumerate(row) if i != place) for row in design.rows)
-    cells = Counter(design.rows)
     blocks = 0 if place is None else len({row[place] for row in design.rows})
-    times = list(cells.values())
+    times = list(Counter(design.rows).values())
     held: dict[Value, Counter[tuple[Value, ...]]] = {}
     if place is not None:
         for row in design.rows:
@@ -114,13 +113,12 @@ def _factor(design: Design, name: str) -> FactorSummary:
     levels = sorted(often, key=lambda v: (0.0, v) if isinstance(v, str) else (float(v or 0), ""))
     kind = "text" if texts and values else "real" if any(isinstance(v, float) for v in values) else "int"
     numbers: list[Value] = [] if texts else [*levels]
-    counts = tuple((level, often[level]) for level in levels) if len(levels) <= MAX_LEVELS_LISTED else ()
     return FactorSummary(
         name=name,
         type=next((c.type for c in design.schema if c.name == name and hasattr(c, "type")), kind),
         distinct=len(levels),
         empty=len(given) - len(values),
-        counts=counts,
+        counts=tuple((level, often[level]) for level in levels) if len(levels) <= MAX_LEVELS_LISTED else (),
         low=numbers[0] if numbers else None,
         high=numbers[-1] if numbers else None,
         with_order=_with_order(given) if len(numbers) > 1 else None,

@@ -150,10 +150,9 @@ def _finished(run: "Job", problem: BaseException | None) -> Outcome:
         run.close()
         workspace.remove()
         partial_name(run.options.archive).unlink(missing_ok=True)
-    failure = failure_text(state.failure) if state.failure else None
     lost = tuple(dict.fromkeys(entry.node for entry in state.lost_nodes))
     status = "incomplete" if lost and state.status == COMPLETE else state.status
-    return Outcome(target, status, failure, done, rows, problem, lost)
+    return Outcome(target, status, failure_text(state.failure) if state.failure else None, done, rows, problem, lost)
 
 
 def failure_text(failure: Failure) -> str:

@@ -244,8 +244,7 @@ def _verdicts(
     *,
     since_before: bool,
 ) -> Iterator[Verdict]:
-    places = [i for i, bad in enumerate(over) if bad and isfinite(times[i])]
-    for first, last in _runs(places):
+    for first, last in _runs([i for i, bad in enumerate(over) if bad and isfinite(times[i])]):
         begin = first - 1 if since_before and first and isfinite(times[first - 1]) else first
         start, end = min(times[begin], times[last]), max(times[begin], times[last])
         yield Verdict(node, kind, start, end, f"{node}: {words(first, last)} {when(start, end)}")

@@ -148,8 +148,7 @@ class Helpers:
 
     def keep(self, name: str, content: str | bytes) -> None:
         """Puts a file made here into the archive, as files/<name>."""
-        data = content.encode() if isinstance(content, str) else content
-        self.record_of_run.keep(f"files/{relative(name)}", data)
+        self.record_of_run.keep(f"files/{relative(name)}", content.encode() if isinstance(content, str) else content)
 
 
 def relative(path: str) -> str:

@@ -178,8 +178,7 @@ class Job(Helpers):
 
         Raises InputError if there is one already, or none, and where design() fails; no new workspace is left then.
         """
-        control = {**type(self).control, **self.options.control}
-        for name, problem in control_problems(control).items():
+        for name, problem in control_problems({**type(self).control, **self.options.control}).items():
             raise InputError(f"control {name}: {problem}")
         folder = folder_of(self.options.archive)
         workspace = Workspace.reopen(folder) if resume else Workspace.create(self.options.archive, self._state())
@@ -336,8 +335,7 @@ class Job(Helpers):
         """What the options say, or the class where it says something and the options have their default."""
         of_class = getattr(type(self), name)
         given = getattr(self.options, name)
-        default = Options.__dataclass_fields__[name].default
-        if of_class is None or given != default:
+        if of_class is None or given != Options.__dataclass_fields__[name].default:
             return float(given)
         if isinstance(of_class, bool) or not isinstance(of_class, int | float) or not 0 <= of_class < math.inf:
             raise InputError(f"{type(self).__name__}.{name} is {of_class!r}; give a number of seconds, 0 for none")

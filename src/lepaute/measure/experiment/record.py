@@ -89,9 +89,8 @@ class Record:
 
     def tell(self, text: str) -> None:
         """How it ended, for people, when there is no log any more."""
-        line = " ".join(self._redactor.redact(text).split())
         show = self._say.show if isinstance(self._say, NotebookLog) else self._say
-        show(line)
+        show(" ".join(self._redactor.redact(text).split()))
 
     def warn(self, text: str) -> None:
         """A warning for whoever reads the archive; each text once."""
@@ -135,8 +134,7 @@ class Record:
         self.warn(f"{node} was lost: {why}")
 
     def row(self, table: str, row: Mapping[str, Value]) -> None:
-        cleaned = {name: self.clean(value) for name, value in row.items()}
-        self.workspace.table(table).add(cleaned)
+        self.workspace.table(table).add({name: self.clean(value) for name, value in row.items()})
 
     def keep(self, name: str, data: bytes) -> None:
         """A file for the archive; text is kept without secrets."""
@@ -152,8 +150,7 @@ _WARNING = "warning: "
 
 def usual_log() -> Callable[[str], None]:
     """What shows lines here."""
-    shell = _notebook()
-    return _to_standard_error if shell is None else NotebookLog()
+    return _to_standard_error if _notebook() is None else NotebookLog()
 
 
 class NotebookLog:

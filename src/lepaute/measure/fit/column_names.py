@@ -27,8 +27,7 @@ def unit_in(name: str) -> str | None:
     if rate_in(name) is not None:
         return None
     bracketed = re.search(r"[(\[]\s*([a-zµμ]+)\s*[)\]]\s*$", text)
-    suffixed = None if _is_rate_by_name(text) else re.search(r"[_ .]([a-zµμ]+)$", text)
-    for match in (bracketed, suffixed):
+    for match in (bracketed, None if _is_rate_by_name(text) else re.search(r"[_ .]([a-zµμ]+)$", text)):
         if match and (unit := _SPELLED.get(match[1], match[1])) in SECONDS:
             return unit
     return "s" if text == "seconds" else None

@@ -283,8 +283,7 @@ def _benchmark_tables(lines: list[str], where: str, column: str | None) -> tuple
     tables = [table for _, table in of_blocks if table is not None]
     if tables and (further := [len(block.rows) for block, table in of_blocks if table is None]):
         count = f"{counted(len(further), 'further table')} ({counted(sum(further), 'row')})"
-        omitted = f"{count} without sizes or such a column left out"
-        tables[0] = replace(tables[0], notes=(*tables[0].notes, omitted))
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, f"{count} without sizes or such a column left out"))
     if not tables:
         named = f" with a column {column!r}" if column else ""
         headings = dict.fromkeys(", ".join(block.columns) for block in blocks if block.has_sizes)

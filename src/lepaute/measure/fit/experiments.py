@@ -72,10 +72,9 @@ class Findings:
     def _repr_html_(self) -> str:
         if not self.factor_tests:
             return f"<pre>{escape(str(self))}</pre>"
-        header = ("factor", "kernel", "reference", "level", "ratio", "low", "high", "p (Holm)")
         return table_html(
             f"{self.table}: {self.factor_tests[0].column}",
-            header,
+            ("factor", "kernel", "reference", "level", "ratio", "low", "high", "p (Holm)"),
             [
                 (test.factor, test.kernel, test.reference, row.level, row.ratio, row.low, row.high, test.p_holm)
                 for test in self.factor_tests

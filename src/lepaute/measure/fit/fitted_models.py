@@ -174,11 +174,10 @@ def models(
     for each, discrepancy in zip(found, errors, strict=True):
         crowding = with_size_error(each.crowding, each.calls, each.kernel, effects)
         rows.append(quality_row(each.calls, each.kernel, discrepancy, each.threads))
-        own = places["socket" if each.kernel.form.per_socket else "cpu"]
-        told = (crowding.rows, crowding.relative_sd)
-        modes = each.selection.modes
+        at = places["socket" if each.kernel.form.per_socket else "cpu"]
+        noise_of_sizes = (crowding.rows, crowding.relative_sd)
         error = float(np.hypot(discrepancy, common_relative_sd(each.kernel, each.calls)))
-        kernel_values.append(kernel_model(each.kernel, error, told, own, modes, each.threads))
+        kernel_values.append(kernel_model(each.kernel, error, noise_of_sizes, at, each.selection.modes, each.threads))
     # Wandering and dependence are those of the calls with the fewest threads, of which there are most.
     fewest = min(each.threads for each in found)
     table = _by_threads(table)[fewest].reset_index(drop=True)
@@ -321,8 +320,8 @@ def _told_of_links(count: int, fitted: FittedModels) -> str:
     if fitted.fitted_between is not None:
         link_Bps = fitted.network.node_link.bandwidth_Bps
         flows = 1 if fitted.flows is None or fitted.flows.best[1] < link_Bps else fitted.flows.best[0]
-        told = "one large message makes" if flows == 1 else f"{flows} large messages at once make"
-        return f"{count} nodes; the link of a node is as wide as {told} use of between two of them."
+        use = "one large message makes" if flows == 1 else f"{flows} large messages at once make"
+        return f"{count} nodes; the link of a node is as wide as {use} use of between two of them."
     nodes = "One node" if count == 1 else f"{count} nodes"
     return f"{nodes}: messages between nodes were not measured, and cost here what they cost inside the node."
 

@@ -179,9 +179,8 @@ def _curves(table: "pandas.DataFrame") -> tuple[Curve, ...]:
     curves: dict[tuple[int, int, int], list[tuple[int, float, float]]] = {}
     for (element, stride, unroll, size), values in sorted(groups.items()):
         median = float(np.median(values))
-        spread = robust_sd(np.array(values), median)
         # Of a median of n normal values: sqrt(pi / 2) times that of their mean.
-        error = spread * math.sqrt(math.pi / 2 / len(values))
+        error = robust_sd(np.array(values), median) * math.sqrt(math.pi / 2 / len(values))
         curves.setdefault((element, stride, unroll), []).append((size, math.exp(median), error))
     return tuple(Curve(*key, *zip(*points, strict=True)) for key, points in sorted(curves.items()))
 
@@ -380,12 +379,10 @@ def _lines(axis: Any, hierarchy: MemoryHierarchy) -> None:
     for curve in hierarchy.curves:
         way = ways.index((curve.element_bytes, curve.stride))
         colour, marker = picture.SERIES[way % len(picture.SERIES)], "osD^vPX"[way % 7]
-        values = [value * 1e-9 for value in curve.bandwidth]
-        style = "-" if curve.unroll == most else ":"
         axis.plot(
             curve.size_bytes,
-            values,
-            style,
+            [value * 1e-9 for value in curve.bandwidth],
+            "-" if curve.unroll == most else ":",
             color=colour,
             lw=1.1,
             alpha=1.0 if curve.unroll == most else 0.45,

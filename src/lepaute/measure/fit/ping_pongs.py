@@ -87,8 +87,7 @@ def with_ping_pong(
     told = "given" if eager_bytes is not None else "guessed"
     segments = _segments(line, threshold)
     what = WITHIN if within else BETWEEN
-    spread = robust_sd(np.log(line.y / line.predict(line.x)), 0.0)
-    relative_sd = round(math.hypot(PAIR_SD, spread), 3)
+    relative_sd = round(math.hypot(PAIR_SD, robust_sd(np.log(line.y / line.predict(line.x)), 0.0)), 3)
     assumption = Assumption(
         what=f"{what} of other pairs and times",
         relative_sd=relative_sd,

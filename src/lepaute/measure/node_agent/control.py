@@ -240,10 +240,10 @@ def undo_leftover(journal: Path, files: SystemFiles) -> list[Record]:
         lines = report.read_text().splitlines()
         report.unlink()
         for line in lines:
-            one = json.loads(line)
-            one["message"] = f"by the watchdog of an earlier experiment that was killed: {one['message']}"
-            records.append(one)
-    for one in undo_journal(Path(journal), files):
-        one["message"] = f"left behind by an earlier experiment that was killed: {one['message']}"
-        records.append(one)
+            undone = json.loads(line)
+            undone["message"] = f"by the watchdog of an earlier experiment that was killed: {undone['message']}"
+            records.append(undone)
+    for undone in undo_journal(Path(journal), files):
+        undone["message"] = f"left behind by an earlier experiment that was killed: {undone['message']}"
+        records.append(undone)
     return fold(records)

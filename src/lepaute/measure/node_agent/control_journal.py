@@ -266,8 +266,7 @@ def _write_holder(descriptor: int) -> None:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    text = json.dumps({"pid": os.getpid(), "user": user, "since": since})
+    text = json.dumps({"pid": os.getpid(), "user": user, "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)

@@ -234,8 +234,7 @@ class Found:
         failures = [self._add(Gauge, name, f"frequency_core{cpu}_hz", 1e3) for cpu, name in places.items()]
         if "" in failures:
             return
-        flags = re.search(r"^flags\s*:.*\baperfmperf\b", files.read_or("proc/cpuinfo"), re.MULTILINE)
-        if flags and cores:
+        if re.search(r"^flags\s*:.*\baperfmperf\b", files.read_or("proc/cpuinfo"), re.MULTILINE) and cores:
             self.sensors.append(Clocks(self._open("proc/cpuinfo", 1 << 22), cores))
             return
         message = failures[0] if failures else "the kernel does not tell which CPUs there are"
@@ -278,8 +277,7 @@ class Found:
             column = _power_column(files, folder)
             if column in seen:
                 continue  # the same package through another interface (intel-rapl-mmio)
-            largest = files.read_or(f"{folder}/max_energy_range_uj") or "0"
-            if problem := self._add(Energy, name, column, largest, now_s):
+            if problem := self._add(Energy, name, column, files.read_or(f"{folder}/max_energy_range_uj") or "0", now_s):
                 failures.append(f"{column}: {problem}")
             else:
                 seen.add(column)

@@ -49,8 +49,7 @@ class OarScheduler(types.Scheduler):
         deploying = [] if request.image is None else [_kadeploy(request, "NODES", "DEPLOYED")]
         prefix = _prefix(job or "JOB", "NODE", request)
         if job is not None:
-            steps = [*deploying, prefix]
-            return types.Plan((f"use the nodes of the existing job {job}", *map(shlex.join, steps)))
+            return types.Plan((f"use the nodes of the existing job {job}", *map(shlex.join, [*deploying, prefix])))
         submission = _oarsub(request, "lepaute-NUMBER")
         return types.Plan(tuple(map(shlex.join, (submission, _oarstat("JOB"), *deploying, prefix, ["oardel", "JOB"]))))
 

@@ -240,8 +240,7 @@ def _end(holder: "subprocess.Popen[str]", job: str | None, name: str) -> None:
         holder.wait()
         # A job that has ended already is no failure, and any other failure could not be handled here.
         with contextlib.suppress(EnvironmentProblem):
-            which = f"--name={name}" if job is None else job
-            types.answer_of(["scancel", "--quiet", which], "scancel")
+            types.answer_of(["scancel", "--quiet", f"--name={name}" if job is None else job], "scancel")
 
 
 def _salloc(request: types.Request, name: str) -> list[str]:

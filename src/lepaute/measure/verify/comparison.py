@@ -36,9 +36,8 @@ def run_table(cases: list[Case], runs: list[RecordedRun], sentinel: "Sentinel | 
         row |= {"drift_percent": float("nan"), "time_without_drift_s": float("nan")}
         if sentinel is not None and before is not None and after is not None:
             ratio = (before + after) / 2.0 / sentinel.duration_s
-            share = compute_share(case.prediction)
             row["drift_percent"] = 100.0 * (ratio - 1.0)
-            row["time_without_drift_s"] = time_without_drift(recorded.run.time_s, share, ratio)
+            row["time_without_drift_s"] = time_without_drift(recorded.run.time_s, compute_share(case.prediction), ratio)
         rows.append(row)
     return pandas.DataFrame(rows)
 

@@ -129,13 +129,12 @@ def machine_drift(readings_s: Sequence[float], sentinel: "Sentinel") -> MachineD
     logs = [log(value / sentinel.duration_s) for value in readings_s]
     mean = fmean(logs)
     squares = [(after - before) ** 2 / 2.0 for before, after in zip(logs, logs[1:], strict=False)]
-    own = fmean(squares) / len(logs) if squares else sentinel.relative_error**2
-    error = sqrt(own + sentinel.relative_error**2)
+    variance = fmean(squares) / len(logs) if squares else sentinel.relative_error**2
+    error = sqrt(variance + sentinel.relative_error**2)
     beyond = student_quantile(0.5 + CONFIDENCE / 2.0, max(1, len(logs) - 1)) * error
     percent = 100.0 * (exp(mean) - 1.0)
     significant = abs(percent) >= MIN_PERCENT and abs(mean) > beyond
-    now = sentinel.gflops * exp(-mean)
-    return MachineDrift(percent, 100.0 * error, (sentinel.gflops, now), significant, len(logs))
+    return MachineDrift(percent, 100.0 * error, (sentinel.gflops, sentinel.gflops * exp(-mean)), significant, len(logs))
 
 
 def readings_of(runs: "pandas.DataFrame") -> list[float]:

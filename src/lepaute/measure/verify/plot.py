@@ -236,8 +236,8 @@ def _scatter(table: "pandas.DataFrame", path: Path | None) -> "Figure":
     axis.set_xlim(*ends)
     axis.set_ylim(*ends)
     axis.set_aspect("equal")
-    for each in (axis.xaxis, axis.yaxis):
-        picture.plain_decades(each, ends)
+    for scale in (axis.xaxis, axis.yaxis):
+        picture.plain_decades(scale, ends)
     axis.grid(color=picture.RULE, lw=0.8)
     picture.bare(axis)
     axis.set_xlabel("measured, mean of the runs (s)")

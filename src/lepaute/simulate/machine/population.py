@@ -221,8 +221,7 @@ def _moved(piece: "Piece", terms: Sequence[str], nodes: "Nodes", deviations: Seq
     cpus = [(nodes.first_number + node, cpu) for node in range(nodes.count) for cpu in range(nodes.cpus)]
     rows = []
     for at, deviation in zip(cpus, deviations, strict=True):
-        row = (at[0], nodes.socket_of_cpu(at[1])) if by_socket else at
-        mean, sd = table.get(row, (piece.mean, piece.noise.sd))
+        mean, sd = table.get((at[0], nodes.socket_of_cpu(at[1])) if by_socket else at, (piece.mean, piece.noise.sd))
         values = mean | {f"sd:{term}": value for term, value in sd.items()}
         added = dict(zip(terms, deviation, strict=True))
         rows.append((float(at[0]), float(at[1]), *(values.get(name, 0.0) + added.get(name, 0.0) for name in columns)))

@@ -156,7 +156,7 @@ def _by_factor(like: Platform, nodes: int, spatial: float, temporal: float, seed
         f"dgemm of each of its {nodes * cpus} CPUs takes a factor times that of the typical cpu (seed {seed}), "
         f"{origin}.\nAssumed: all else is as on {like.name} whatever the number of nodes.\n",
         "sentinel": None,
-        "assumed": [each.model_dump() for each in (*(like.assumed or ()), assumed)],
+        "assumed": [entry.model_dump() for entry in (*(like.assumed or ()), assumed)],
         "kernels": [kernel.model_dump() for kernel in kernels],
         "days": None if days is None else days.model_dump(),
     }
@@ -231,7 +231,7 @@ def _with_threads(
     shape = nodes.model_copy(update={"core_to_cpu": "block", **({"cpus": 1} if spanned > 1 else {})})
     update = {"nodes": shape, "kernels": tuple(added), "assumed": tuple(assumed) or None}
     if spanned > 1:  # what single CPUs did has no place any more; the population has it
-        update |= {"population": None, "kernels": tuple(_of_the_mean_cpu(each) for each in added)}
+        update |= {"population": None, "kernels": tuple(_of_the_mean_cpu(kernel) for kernel in added)}
     threaded: Platform = like.model_copy(update=update)
     if population is None:
         return threaded, None, spanned
@@ -251,24 +251,24 @@ def _spanned(nodes: "Nodes", threads: int, name: str) -> int:
         return 1
     if threads == nodes.cores:
         return nodes.cpus
-    fitting = [each for each in range(1, of_cpu + 1) if of_cpu % each == 0]
+    fitting = [count for count in range(1, of_cpu + 1) if of_cpu % count == 0]
     known = ", ".join(map(str, dict.fromkeys([*fitting, nodes.cores])))
     raise InputError(f"ranks of {threads} threads fill no CPUs of a node of {name}; take {known} threads")
 
 
-def _guessed(model: "KernelModel", threads: int, faster: float, own_sd: float) -> "KernelModel":
-    relative_sd = round(hypot(model.discrepancy_relative_sd, own_sd), 4)
+def _guessed(model: "KernelModel", threads: int, faster: float, speed_sd: float) -> "KernelModel":
+    relative_sd = round(hypot(model.discrepancy_relative_sd, speed_sd), 4)
     source = f"{model.discrepancy_source or 'one core'}; {faster:.3g} times as fast on {threads} cores, assumed"
     return data_sheet.scaled(model, 1.0 / faster, relative_sd, source).model_copy(update={"threads": threads})
 
 
 def _of_threads(population: Population, threads: int, factor: float, spanned: int) -> Population:
     """The population of calls that take `factor` times as long, on ranks of this many CPUs."""
-    own = factor * factor / spanned
+    variance = factor * factor / spanned
 
     def parts(holder: Group | Population) -> dict[str, Any]:
         found = {name: getattr(holder, name, None) for name in ("covariance_spatial", "covariance_temporal")}
-        return {name: _times(rows, own) for name, rows in found.items() if rows is not None}
+        return {name: _times(rows, variance) for name, rows in found.items() if rows is not None}
 
     groups = tuple(
         group.model_copy(update={"mean": tuple(value * factor for value in group.mean), **parts(group)})

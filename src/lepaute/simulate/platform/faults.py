@@ -156,8 +156,7 @@ def _unit(field: str, path: Steps) -> str:
 def _number_remedy(value: object, unit: str) -> str:
     if not isinstance(value, str) or not any(letter.isdigit() for letter in value):
         return "Correct the value."
-    by_unit = {" in bytes per second": "1.25e+10", " in bytes": "8589934592", " in watts": "350"}
-    example = by_unit.get(unit, "1.2e-06")
+    example = {" in bytes per second": "1.25e+10", " in bytes": "8589934592", " in watts": "350"}.get(unit, "1.2e-06")
     return f"Convert it and write the number without a unit, as in {example}."
 
 

@@ -109,10 +109,9 @@ def _segments(latency_s: float, bandwidth_Bps: float) -> Segments:
 
 
 def _of_tcp(latency_s: float, bandwidth_Bps: float) -> Segments:
-    frames = TCP_FRAMES - OF_SENDER - OF_RECEIVER
     return [
         _eager(0, latency_s, OF_LINK, bandwidth_Bps, TCP_COPIES_S_PER_BYTE),
-        _eager(TCP_FRAME_BYTES, latency_s, frames, bandwidth_Bps, TCP_COPIES_S_PER_BYTE),
+        _eager(TCP_FRAME_BYTES, latency_s, TCP_FRAMES - OF_SENDER - OF_RECEIVER, bandwidth_Bps, TCP_COPIES_S_PER_BYTE),
         _rendezvous(TCP_EAGER_BYTES, latency_s, TCP_HANDSHAKE, bandwidth_Bps),
     ]
 

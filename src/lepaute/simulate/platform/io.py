@@ -158,8 +158,7 @@ def with_population(platform: Platform, population: Mapping[str, Any]) -> Platfo
 def _of_as_many(population: dict[str, Any], platform: Platform) -> dict[str, Any]:
     """A population without what it says of single nodes and CPUs of a platform that has another number of them."""
     counts = {"group_of_node": platform.nodes.count, "scale_of_cpu": platform.nodes.count * platform.nodes.cpus}
-    dropped = {name: None for name, count in counts.items() if len(population.get(name) or ()) != count}
-    return population | dropped
+    return population | {name: None for name, count in counts.items() if len(population.get(name) or ()) != count}
 
 
 def _validated(content: object, text: str | None, origin: str) -> Platform:

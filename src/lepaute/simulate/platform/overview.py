@@ -31,7 +31,7 @@ def in_one_line(platform: Platform) -> str:
 def facts(platform: Platform) -> list[tuple[str, str]]:
     """Name and text of each fact: fewer than 20 lines of 80 columns together."""
     width = quantity(platform.network.node_link.bandwidth_Bps / 1e9, "GB/s")
-    told = [
+    rows = [
         ("what", (platform.description or "").partition(". ")[0].partition(": ")[0].strip().rstrip(".")),
         ("assumed", _assumed(platform)),
         ("nodes", _nodes(platform)),
@@ -45,7 +45,7 @@ def facts(platform: Platform) -> list[tuple[str, str]]:
         ("slow", "" if platform.slow_state is None else platform.slow_state.text),
         ("file", f"sha256 {platform.sha256[:16]}"),
     ]
-    return [(name, text) for name, text in told if text]
+    return [(name, text) for name, text in rows if text]
 
 
 def _assumed(platform: Platform) -> str:

@@ -222,9 +222,9 @@ def _shared_variance(reference: Sequence[float], other: Sequence[float]) -> floa
     if len(reference) < 2:
         return 0.0
     one, two = ([_core.natural_log(value) for value in values] for values in (reference, other))
-    apart = standard_deviation([b - a for a, b in zip(one, two, strict=True)])
+    of_differences = standard_deviation([b - a for a, b in zip(one, two, strict=True)])
     both = standard_deviation(one) ** 2 + standard_deviation(two) ** 2
-    return 1.0 - apart**2 / both if both > 0.0 else 0.0
+    return 1.0 - of_differences**2 / both if both > 0.0 else 0.0
 
 
 def sd_on_one_day(one: Prediction, again: Prediction) -> float:

@@ -36,12 +36,11 @@ def subject(prediction: "Prediction") -> str:
 
 def html(prediction: "Prediction") -> str:
     rate, energy, application = prediction.rate, prediction.energy_j, prediction.application
-    runs = f"{len(prediction.run_list)} simulated, seed {prediction.seed}, fidelity {prediction.fidelity}"
     facts = [
         ("time", prediction.time_s.text("s")),
         ("rate", "" if rate is None else rate.text(application.rate.unit if application.rate else "")),
         ("energy", "" if energy is None else f"{energy.text()} J"),
-        ("runs", runs),
+        ("runs", f"{len(prediction.run_list)} simulated, seed {prediction.seed}, fidelity {prediction.fidelity}"),
         ("platform", f"{prediction.platform_name}, sha256 {prediction.platform_sha256[:12]}"),
     ]
     return facts_html(subject(prediction), facts, [f"warning: {warning}" for warning in prediction.warnings])

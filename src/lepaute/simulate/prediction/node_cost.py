@@ -98,9 +98,8 @@ class CpuFactors:
         """Factors by cpu that they may be, drawn for this seed."""
         size = len(self.cpus)
         normals = _core.normals(seed, _STREAM, 1, size + self.degrees_of_freedom)
-        chi_square = fsum(value * value for value in normals[size:])
         errors = multiply_lower_triangular(lower_factor(self.log_covariance), normals[:size])
-        scale = sqrt(self.degrees_of_freedom / chi_square)
+        scale = sqrt(self.degrees_of_freedom / fsum(value * value for value in normals[size:]))
         logs = [mean + scale * error for mean, error in zip(self.log_mean, errors, strict=True)]
         return {
             cpu: _core.exponential(max(-_LARGEST_LOG, min(_LARGEST_LOG, log)))
@@ -211,9 +210,8 @@ def node_cost(
     as_now = _predict_on_variants(hpl, now, replace(request, repeat=1), partial(tell, "the node as it is now"))
     without = None
     if others:
-        smaller = _smaller(hpl, base, others, per_node, grid_without)
         on_others = replace(request, repeat=2, mapping=_on(others, per_node, hpl))
-        without = predicted(smaller, base, on_others, "without the node")
+        without = predicted(_smaller(hpl, base, others, per_node, grid_without), base, on_others, "without the node")
     predictions = [each for each in (as_calibrated, as_now, without) if each is not None]
     speeds = [1.0 / factor for factor in factors.mean.values()]
     return NodeCost(

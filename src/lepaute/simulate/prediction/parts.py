@@ -75,8 +75,7 @@ def are_free(application: "Application", platform: "Platform", layers: Layers, r
     """Whether the parts cost little, or no more than the prediction of `runs` runs; by counts, never by a clock."""
     behaviour = application.on()
     own_runs, events = runs * behaviour.simulated_share(fidelity), behaviour.events
-    extra_runs = cost_in_runs(application, platform, layers)
-    return runs > 1 and extra_runs * events <= max(FREE_EVENTS, own_runs * events)
+    return runs > 1 and cost_in_runs(application, platform, layers) * events <= max(FREE_EVENTS, own_runs * events)
 
 
 def simulators_of_parts(

@@ -53,7 +53,7 @@ def plot_prediction(
         raise InputError(f"a real run took {bad[0]!r} s; real_s has times above 0")
     path = None if path is None else Path(path)
     finding, subject, spread = takes(prediction), where_run(prediction), prediction.time_s
-    own = axes is None
+    is_new = axes is None
     if axes is None:
         axes = new_figure((8, 4.2), for_file=path is not None).add_subplot()
     unit, factor = time_unit(spread.mean, 1e-3)
@@ -81,9 +81,9 @@ def plot_prediction(
     if prediction.rate is not None and prediction.application.rate is not None and min(runs) > 0.0:
         _rates_on_top(axes, prediction, factor)
     axes.legend(loc="upper right", frameon=False, fontsize=8)
-    if own:
+    if is_new:
         axes.set_title(subject, loc="left", fontsize=9, color=SOFT)
-    return _finished(axes, path, finding if own else f"{finding}\n{subject}", [prediction], own=own)
+    return _finished(axes, path, finding if is_new else f"{finding}\n{subject}", [prediction], is_new=is_new)
 
 
 def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
@@ -152,10 +152,9 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
     drawn = [one for problem in problems for one in problem.by_speed[:most]]
     kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for problem in problems for one in problem.bests[1:]}
     kinds |= {id(each.best): ("fastest", BEST, "*", 13.0) for each in problems if len(each.predictions) > 1}
-    own, named = axes is None, set()
+    is_new, named = axes is None, set()
     if axes is None:
-        size = (9.0, 1.9 + 0.28 * len(drawn))
-        axes = new_figure(size, for_file=path is not None).add_subplot()
+        axes = new_figure((9.0, 1.9 + 0.28 * len(drawn)), for_file=path is not None).add_subplot()
     spreads = [one.time_s if one.rate is None else one.rate for one in drawn]
     for line, (one, spread) in enumerate(zip(drawn, spreads, strict=True)):
         usual = ("slower", PREDICTED, "o", 5.0) if one.comparable else ("not comparable: extrapolated", APART, "o", 5.0)
@@ -180,19 +179,19 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
         which = f"of {len(predictions)}" if len(problems) == 1 else "of each problem"
         axes.set_ylabel(f"the {most} fastest {which}")
     if len(named) > 1:
-        place = {"loc": "outside lower center", "ncols": len(named)} if own else {"loc": "best"}
-        (own_figure(axes) if own else axes).legend(
+        place = {"loc": "outside lower center", "ncols": len(named)} if is_new else {"loc": "best"}
+        (own_figure(axes) if is_new else axes).legend(
             *axes.get_legend_handles_labels(), frameon=False, fontsize=8, **place
         )
     answers = [fastest(problem, f" for {problem.problem}" if len(problems) > 1 else "") for problem in problems]
     finding = "\n".join([*answers[:MAX_PROBLEMS], *(["…"] if len(answers) > MAX_PROBLEMS else [])])
-    return _finished(axes, path, finding, predictions, own=own)
+    return _finished(axes, path, finding, predictions, is_new=is_new)
 
 
 def _finished(
-    axes: "Axes", path: Path | None, finding: str, predictions: "Sequence[Prediction]", *, own: bool
+    axes: "Axes", path: Path | None, finding: str, predictions: "Sequence[Prediction]", *, is_new: bool
 ) -> "Axes":
-    if own:
+    if is_new:
         entitle(own_figure(axes), finding, _origin(predictions))
     else:
         axes.set_title(finding, loc="left", fontsize=9)

@@ -290,9 +290,8 @@ def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
     common_sd, of_all = fsum(sampling) / len(sampling), controls_of_mean(controls)
     ratios = [_core.exponential(log) for log in of_runs]
     ends = prediction_interval(ratios, common_sd, of_all).ends
-    faster = sum(map(_is_faster, logs, sampling, controls))
     change = Difference(median_of_runs(ratios, of_all), *ends, shared=True, run_noise=False)
-    return Effect(value, change, len(usable), len(pairs), faster)
+    return Effect(value, change, len(usable), len(pairs), sum(map(_is_faster, logs, sampling, controls)))
 
 
 def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | None) -> bool:
@@ -340,16 +339,16 @@ def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
     seeds = [run.seed for run in reference.run_list]
     if any([run.seed for run in each.run_list] != seeds for each in ordered):
         raise InputError("speed-ups are of runs with equal seeds; predict all with the same runs and seed")
-    if min(run.time_s for each in ordered for run in each.run_list) <= 0.0:
+    if min(run.time_s for prediction in ordered for run in prediction.run_list) <= 0.0:
         raise InputError("a predicted time is 0 s, and nothing is faster than that; predict a larger problem")
     points = []
-    for each in ordered:
+    for prediction in ordered:
         ends = (1.0, 1.0, 1.0)
-        if each is not reference:
-            ratio = difference(reference, each)
+        if prediction is not reference:
+            ratio = difference(reference, prediction)
             ends = (1.0 / ratio.ratio, 1.0 / ratio.high, 1.0 / ratio.low)
-        share = reference.application.ranks / each.application.ranks
-        points.append(ScalingPoint(each, Spread(*ends), Spread(*(share * end for end in ends))))
+        share = reference.application.ranks / prediction.application.ranks
+        points.append(ScalingPoint(prediction, Spread(*ends), Spread(*(share * end for end in ends))))
     return points
 
 

@@ -62,9 +62,8 @@ def guesses_block_size(prediction: "Prediction") -> bool:
     ranges than all other kernels take."""
     if prediction.outside is None or prediction.first is None:
         return False
-    computing_s = max(prediction.first.computing_s, 1e-300)
     others_s = fsum(time_s for name, time_s in prediction.kernel_time_s.items() if name not in ("dgemm", "dgemm_nn"))
-    return prediction.outside.unknown_share > others_s / computing_s + 0.01
+    return prediction.outside.unknown_share > others_s / max(prediction.first.computing_s, 1e-300) + 0.01
 
 
 def warnings_of_run(

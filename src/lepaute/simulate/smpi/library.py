@@ -56,9 +56,8 @@ def find_simgrid() -> SimGrid:
     smpirun, *compilers = (
         _found((name,), f"SimGrid's {name}", "libsimgrid-dev") for name in ("smpirun", "smpicc", "smpicxx", "smpif90")
     )
-    text = smpirun.read_text(encoding="utf-8", errors="replace")
     # smpirun is a script around smpimain, which has no folder of its own on PATH.
-    main = re.search(r'"(/[^"\s]*/smpimain)"', text)
+    main = re.search(r'"(/[^"\s]*/smpimain)"', smpirun.read_text(encoding="utf-8", errors="replace"))
     if main is None or not Path(main[1]).is_file():
         raise EnvironmentProblem(f"{smpirun} names no smpimain; install SimGrid again: {INSTALL}")
     version_text = subprocess.run([smpirun, "-version"], capture_output=True, text=True, timeout=30, check=False).stdout

@@ -64,10 +64,9 @@ def breakdown_of(trace: Trace) -> Breakdown:
     trace = with_own_code(trace)
     parts, whom = split(trace)
     ranks = trace.ranks
-    row_of_rank = numpy.searchsorted(ranks, trace.rank)
     by_rank = numpy.zeros((len(ranks), len(CATEGORIES)))
     calls = trace.kind != PHASE
-    numpy.add.at(by_rank, row_of_rank[calls], parts[calls])
+    numpy.add.at(by_rank, numpy.searchsorted(ranks, trace.rank)[calls], parts[calls])
     if len(trace):
         first = float(trace.start_s.min())
         first = min(first, 0.0) if trace.metadata.get("whole", False) else first
@@ -79,8 +78,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     steps = [int(step) for step in numpy.unique(trace.step[calls]) if step >= 0]
     by_step = numpy.zeros((len(steps), len(CATEGORIES)))
     in_step = calls & (trace.step >= 0)
-    row_of_step = numpy.searchsorted(steps, trace.step[in_step])
-    numpy.add.at(by_step, row_of_step, parts[in_step])
+    numpy.add.at(by_step, numpy.searchsorted(steps, trace.step[in_step]), parts[in_step])
     return Breakdown(
         tuple(ranks),
         by_rank,

@@ -204,13 +204,12 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
         axis=1,
     )
     names = numpy.array([SAME_KERNEL.get(name, name) for name in trace.names] or [""], dtype=object)
-    stream = numpy.where(is_kernel, KERNELS, numpy.where(used.named(POINT_TO_POINT), MESSAGES, COLLECTIVES))
     first, sizes, duration_s = _put_together(used, is_kernel, updates, sizes)
     name = names[used.name[first]]
     return _Side(
         rank=used.rank[first],
         name=name,
-        stream=stream[first],
+        stream=numpy.where(is_kernel, KERNELS, numpy.where(used.named(POINT_TO_POINT), MESSAGES, COLLECTIVES))[first],
         peer=numpy.where(waits | is_kernel, -1, used.peer)[first],
         sizes=sizes,
         duration_s=duration_s,
@@ -324,15 +323,15 @@ def _why_calls(sides: tuple[_Side, _Side], rows: list[NDArray[Any]], key: tuple[
     reasons = [f"{name} {counts[0][name]} and {counts[1][name]}" for name in differing[:MAX_NAMES]]
     if len(differing) > MAX_NAMES:
         reasons.append(f"{len(differing) - MAX_NAMES} more")
-    told = "numbers of calls: " + ", ".join(reasons)
+    text = "numbers of calls: " + ", ".join(reasons)
     for side, which in zip(sides, ("left", "right"), strict=True):
         nobody = (side.rank == key[1]) & (side.peer < 0) & (side.stream == MESSAGES)
         unknown = sorted(set(side.name[numpy.flatnonzero(nobody)].tolist()) & set(differing) - WAITS)
         if key[0] == MESSAGES and unknown:
-            told += f"; the {which} trace does not know the partners of {', '.join(unknown)}"
+            text += f"; the {which} trace does not know the partners of {', '.join(unknown)}"
         elif side.is_smpi:
-            told += f"; the {which} trace is SMPI's own, which lacks some calls: {SMPI_LACKS}"
-    return told
+            text += f"; the {which} trace is SMPI's own, which lacks some calls: {SMPI_LACKS}"
+    return text
 
 
 def _why_sizes(sides: tuple[_Side, _Side], rows: list[NDArray[Any]]) -> str:

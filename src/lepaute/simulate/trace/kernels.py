@@ -120,11 +120,10 @@ def _left_over(
         low, high = anonymous.start_s[in_rank], anonymous.end_s[in_rank]
         mine = kernels.rank == rank
         order = numpy.argsort(kernels.start_s[mine], kind="stable")
-        begin = kernels.start_s[mine][order]
         end = numpy.maximum.accumulate((kernels.start_s + kernels.duration_s)[mine][order])
         # Between kernels is where one has ended and the next has not begun.
         gap_low = numpy.concatenate(([-numpy.inf], end))
-        gap_high = numpy.concatenate((begin, [numpy.inf]))
+        gap_high = numpy.concatenate((kernels.start_s[mine][order], [numpy.inf]))
         first = numpy.searchsorted(gap_high, low, side="right")
         count = numpy.maximum(numpy.searchsorted(gap_low, high, side="left") - first, 0)
         row = numpy.repeat(numpy.arange(len(low)), count)

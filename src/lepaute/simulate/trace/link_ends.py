@@ -183,8 +183,7 @@ def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) 
     if not len(starts) or not len(ends):
         return start_of
     free = numpy.ones(len(starts), dtype=bool)
-    vague = (ends[:, 2] == ANY_TAG) | (ends[:, 0] == -1)
-    by_hand = numpy.unique(ends[vague, 1])
+    by_hand = numpy.unique(ends[(ends[:, 2] == ANY_TAG) | (ends[:, 0] == -1), 1])
     if len(by_hand):
         own_starts = numpy.flatnonzero(numpy.isin(starts[:, 1], by_hand))
         own_ends = numpy.flatnonzero(numpy.isin(ends[:, 1], by_hand))

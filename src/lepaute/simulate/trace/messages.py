@@ -226,7 +226,6 @@ def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], 
 def occurrence(codes: NDArray[Any]) -> NDArray[Any]:
     """How many equal codes come before each one; shape as given."""
     order = numpy.argsort(codes, kind="stable")
-    first = numpy.searchsorted(codes[order], codes[order])
     counted = numpy.empty(len(codes), dtype=int)
-    counted[order] = numpy.arange(len(codes)) - first
+    counted[order] = numpy.arange(len(codes)) - numpy.searchsorted(codes[order], codes[order])
     return counted

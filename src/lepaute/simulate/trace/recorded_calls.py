@@ -110,9 +110,8 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     if len(rows) and not (rows["code"].min() >= 1 and rows["code"].max() <= len(names) and rows["rank"].min() >= 0):
         raise InputError(f"{path}: a call without a name or rank; the file is damaged")
     rows = rows[numpy.argsort(rows["rank"], kind="stable")]
-    first = numpy.flatnonzero(numpy.diff(rows["rank"], prepend=-1))
     pieces = []
-    for part in numpy.split(rows, first[1:]):
+    for part in numpy.split(rows, numpy.flatnonzero(numpy.diff(rows["rank"], prepend=-1))[1:]):
         columns = {column: part[column].copy() for column in part.dtype.names or ()}
         columns["name"] = columns.pop("code") - 1
         pieces.append(with_completions(columns, names))

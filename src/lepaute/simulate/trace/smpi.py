@@ -177,8 +177,7 @@ class _Calls:
         rows = Rows(names=names, rank=_array(self.rank, "int32"), name=code, items=_array(self.items, "float64"))
         starts = (_array(column, "int64") for column in self.starts)
         end_row, end_source, _, end_tag = (_array(column, "int64") for column in self.ends)
-        start_bytes = numpy.nan_to_num(_array(self.start_bytes, "float64"))
-        links = Links(*(*starts, start_bytes, end_row, end_source, end_tag))
+        links = Links(*(*starts, numpy.nan_to_num(_array(self.start_bytes, "float64")), end_row, end_source, end_tag))
         self._check_senders(rows, links)
         attached = attach(rows, links)
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))
@@ -262,8 +261,7 @@ def _call_of(state: str) -> tuple[str, int]:
     if name.startswith("smpi_replay_run_"):
         return ("MPI_Init" if name.endswith("init") else "MPI_Finalize"), MPI
     plain = name.removeprefix("action_").lower()
-    known = REPLAYED.get(plain, f"MPI_{plain.capitalize()}")
-    return (known, MPI) if plain.isalpha() else (name, KERNEL)
+    return (REPLAYED.get(plain, f"MPI_{plain.capitalize()}"), MPI) if plain.isalpha() else (name, KERNEL)
 
 
 def _names(values: list[str]) -> tuple[list[str], list[int], list[int]]:

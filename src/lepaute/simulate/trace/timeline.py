@@ -134,7 +134,6 @@ def _put_together(first: NDArray[Any], codes: NDArray[Any], unit: int, ranks: in
     group = numpy.cumsum(new) - 1
     width = int(codes.max()) + 1
     key, at, of_key = numpy.unique(group * width + codes, return_index=True, return_inverse=True)
-    total = numpy.bincount(of_key.reshape(-1), weights=ticks).astype("int64")
     order = numpy.lexsort((at, key // width))  # in a group, as they first came
-    merged = total[order]
+    merged = numpy.bincount(of_key.reshape(-1), weights=ticks).astype("int64")[order]
     return _joined(numpy.cumsum(merged) - merged, (key % width)[order])

@@ -63,11 +63,11 @@ def write_perfetto(trace: Trace, path: Path) -> int:
 
 
 def written_text(path: Path, count: int) -> str:
-    told = f"{path}: {count} events; open it at ui.perfetto.dev"
+    line = f"{path}: {count} events; open it at ui.perfetto.dev"
     size = path.stat().st_size if path.is_file() else 0
     if size > LARGE_BYTES and path.suffix != ".gz":
-        told += f"; {size_text(size)}, a tenth of that as {path.name}.gz"
-    return told
+        line += f"; {size_text(size)}, a tenth of that as {path.name}.gz"
+    return line
 
 
 def opened(path: Path, compressed: bool) -> TextIO:
@@ -207,9 +207,8 @@ class _Archive:
 
     def __init__(self, otf2: Any, writer: Any, trace: Trace) -> None:
         self.otf2, self.writer, self.trace = otf2, writer, trace
-        definitions = writer.definitions
         self.regions = [self._region(code) for code in range(len(trace.names))]
-        self.program = definitions.region(PROGRAM)
+        self.program = writer.definitions.region(PROGRAM)
         self.locations = self._locations()
         self.communicators = self._communicators()
 

@@ -103,8 +103,7 @@ def setup_of(archive: Archive) -> Setup:
             setup.unread.append(f"{name} has {member.size_bytes} bytes")
             continue
         if name.startswith("experiment/"):
-            lines = archive.read_bytes(name).decode(errors="replace").splitlines()
-            setup.add([("", Fact(SCRIPT, name, tuple(lines)))])
+            setup.add([("", Fact(SCRIPT, name, tuple(archive.read_bytes(name).decode(errors="replace").splitlines())))])
         elif name.startswith("design"):
             setup.add(design_facts(name, archive.read_bytes(name)))
         else:

@@ -268,8 +268,7 @@ def _setting(what: str, text: str) -> list[Fact]:
     text = text[:_LONGEST_SETTING]
     values = _SELECTED.findall(text) or text.split()
     # One line a core: the value once where all agree.
-    value = values[0] if len(set(values)) == 1 else " ".join(values)
-    return [Fact(SYSTEM, what, value)] if values else []
+    return [Fact(SYSTEM, what, values[0] if len(set(values)) == 1 else " ".join(values))] if values else []
 
 
 #: Variables of a job, a session or a user, not of a setup.
@@ -389,5 +388,4 @@ def file_facts(name: str, data: bytes) -> list[Fact]:
     text = data.decode(errors="replace")
     if (reader := _READERS.get(stem)) is None:
         return [Fact(OTHER, name, tuple(text.splitlines()[:_MAX_LINES]))]
-    facts = reader(text)
-    return facts or ([Fact(OTHER, name, "is there, and is not what its name says")] if text.strip() else [])
+    return reader(text) or ([Fact(OTHER, name, "is there, and is not what its name says")] if text.strip() else [])

@@ -259,13 +259,12 @@ def _series(calls: _Calls, parts: int) -> Series:
     share = np.clip((passed - 0.5 * expected) / total[number], 0.0, 1.0 - 1e-9)
     part = number * parts + (share * parts).astype(np.int64)
     first = np.flatnonzero(np.concatenate([[True], np.diff(part) > 0]))
-    level = np.add.reduceat(measured, first) / np.add.reduceat(expected, first)
     last = np.concatenate([first[1:], [len(part)]]) - 1
     by_time = np.argsort(time_s[first], kind="stable")
     return Series(
         time_s[first][by_time],
         (time_s + measured)[last][by_time],
-        np.maximum(level, 1e-9)[by_time],
+        np.maximum(np.add.reduceat(measured, first) / np.add.reduceat(expected, first), 1e-9)[by_time],
         calls.process[first][by_time].astype(np.float64),
         False,
     )

@@ -168,9 +168,8 @@ def _ranges_by_depth(calls: Calls) -> tuple[dict[str, tuple[float, float]], ...]
     if letter is None:
         return ()
     octave = np.ceil(np.log2(np.maximum({"m": calls.m, "n": calls.n, "k": calls.k}[letter], 1.0)))
-    octaves = np.unique(octave)
     found = []
-    for each in octaves:
+    for each in np.unique(octave):
         box = ranges(calls.where(octave <= each)) | {letter: ranges(calls.where(octave == each))[letter]}
         if letter != "k":
             box.pop("k", None)  # of dtrsm the order of the triangle, which is the depth

@@ -176,9 +176,8 @@ def _separate_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     root = vectors[:, known] * np.sqrt(values[known])
     inverse = (vectors[:, known] / np.sqrt(values[known])).T
     shares, axes = algebra.eigen(algebra.times(algebra.times(inverse, pooled.covariance), inverse.T))
-    left = np.maximum(1.0 - shares, MIN_OWN)
     axes = algebra.times(root, axes)
-    return algebra.times(axes * left, axes.T)
+    return algebra.times(axes * np.maximum(1.0 - shares, MIN_OWN), axes.T)
 
 
 def kernel_model(

@@ -443,9 +443,8 @@ def _deviation_coefficients(
     the inverse of the expected duration, as relative ones do by the time: the mean of squared ratios would be that of
     the few calls, small ones mostly, whose fitted deviation is next to nothing.
     """
-    absolute = np.abs(residual) / MEAN_ABSOLUTE_HALF_NORMAL
     weight = share / np.maximum(spread, 1e-3 * float(np.max(spread))) ** 2
-    sd = algebra.nonnegative_solution(*normal_equations(x, absolute, weight))
+    sd = algebra.nonnegative_solution(*normal_equations(x, np.abs(residual) / MEAN_ABSOLUTE_HALF_NORMAL, weight))
     counts = share / expected
     fitted = float(np.sum(counts * algebra.times(x, sd) ** 2))
     if fitted <= 0.0:

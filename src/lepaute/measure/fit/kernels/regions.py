@@ -178,9 +178,8 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
         return _populated(calls, (u, *regions_of(calls.where(~u.contains(calls)))))
     if calls.kernel in UNDIVIDED or len(calls) < 4 * MIN_CALLS:
         return (Region(None),)
-    boxes = _boxes_of(calls, MIN_CALLS)
     # The region of the largest calls holds wherever nothing else does: that is where a model is asked to extrapolate.
-    *bounded, _ = sorted(boxes, key=lambda box: sum(high >= MOST for _, high in box.values()))
+    *bounded, _ = sorted(_boxes_of(calls, MIN_CALLS), key=lambda box: sum(high >= MOST for _, high in box.values()))
     return (*(Region(box) for box in bounded), Region(None))
 
 

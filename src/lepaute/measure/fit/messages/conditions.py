@@ -65,12 +65,13 @@ def loaded_series(
     taking = usual["recv"]
     if condition.startswith("iprobe"):
         receives = _calls(table, condition, "recv")
-        above = receives.within(eager_bytes, np.inf)
         # As there and back, which is what `fit_network` halves.
-        parts = [exchanges.within(-1.0, eager_bytes), above.scaled(2.0)]
+        parts = [exchanges.within(-1.0, eager_bytes), receives.within(eager_bytes, np.inf).scaled(2.0)]
         copies = receives.within(-1.0, eager_bytes)
         taking = copies if len(copies) >= FEWEST else usual["recv"]
-    message = concatenate_series(parts)
+    message = series(
+        np.concatenate([part.size_bytes for part in parts]), np.concatenate([part.duration_s for part in parts])
+    )
     if len(message) < FEWEST:
         raise FitError(f"the ring has {len(message)} messages under {condition}; calibrate with more")
     return {"pingpong": message, "isend": posting if len(posting) >= FEWEST else usual["isend"], "recv": taking}
@@ -79,11 +80,6 @@ def loaded_series(
 def receives_after_probes(frames: "Sequence[pandas.DataFrame]") -> Series:
     """MPI_Recv of messages that MPI_Iprobe found between pieces of dgemm; empty if the ring did not measure it."""
     return _calls(_table(frames), "iprobe+dgemm", "recv")
-
-
-def concatenate_series(parts: Sequence[Series]) -> Series:
-    """One series of several."""
-    return series(np.concatenate([part.size_bytes for part in parts]), np.concatenate([p.duration_s for p in parts]))
 
 
 def conditions_of(frames: "Sequence[pandas.DataFrame]") -> list[str]:

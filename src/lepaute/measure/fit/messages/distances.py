@@ -297,9 +297,8 @@ def _effects_of_starts(
         own = own[(own["size_bytes"] > sizes[0]) & (own["size_bytes"] <= sizes[1])]
         keys = ["distance", *(column for column in START if column in own.columns)]
         for key, start in own.groupby(keys, sort=False, observed=True):
-            size = start["size_bytes"].to_numpy(dtype=np.float64)
             net_s = net_seconds(start) / 2.0
-            fitted_s = np.maximum(one_way_s(segments, size), 1e-12)
+            fitted_s = np.maximum(one_way_s(segments, start["size_bytes"].to_numpy(dtype=np.float64)), 1e-12)
             capped_s = np.clip(net_s, 1e-9, CAP * np.maximum(fitted_s, np.median(net_s / fitted_s) * fitted_s))
             effect = float(np.mean(capped_s - fitted_s)), float(np.mean(np.log(capped_s / fitted_s)))
             found.setdefault(str(key[0]), []).append(effect)

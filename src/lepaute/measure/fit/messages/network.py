@@ -265,13 +265,12 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
     segments = fit_segments(half, isend, receive, limits)
     ratio, size_rate = _exchange(operations.get("exchange"), segments)
     shared = ratio > NOT_SHARED
-    fastest = max(part.bandwidth_Bps for part in segments)
     gaps = _gaps(operations.get("strided"), segments, limits)
     return FittedNetwork(
         segments,
         gaps[0] if gaps else None,
         shared,
-        2.0 * size_rate if shared else fastest,
+        2.0 * size_rate if shared else max(part.bandwidth_Bps for part in segments),
         ratio,
         call_cost(operations.get("iprobe")),
         call_cost(operations.get("test")),
@@ -301,8 +300,7 @@ def fit_segments(
         cuts = _shared_breakpoints(used) if len(parts[0]) >= MIN_POINTS else []
         for bottom, top in pairwise([low, *cuts, high]):
             inside = [part.within(bottom, top) for part in parts]
-            above = max(0, int(bottom)) if segments else 0
-            segments.append(fit_segment(above, protocol, *inside, pairs=pairs))
+            segments.append(fit_segment(max(0, int(bottom)) if segments else 0, protocol, *inside, pairs=pairs))
     if not segments:
         raise FitError(f"there are {len(message)} measurements of messages, too few for a line; calibrate with more")
     return tuple(segments)
@@ -324,8 +322,7 @@ def _gaps(
         return None
     message = series(above.size_bytes, above.duration_s - float(segments[0].one_way_s(np.zeros(1))[0]))
     parts = [part for part in segments if part.protocol == "eager"]
-    bounds = [limit, *_shared_breakpoints([message]), np.inf]
-    for bottom, top in pairwise(bounds):
+    for bottom, top in pairwise([limit, *_shared_breakpoints([message]), np.inf]):
         inside = message.within(bottom, top)
         first = max(0, int(bottom)) if parts else 0
         nothing = inside.within(np.inf, np.inf)

@@ -247,10 +247,9 @@ def glue_calls(table: "pandas.DataFrame") -> dict[str, Calls]:
     if not phase.any():
         return {}
     group = numbered([alone[column].to_numpy(dtype=np.int64) for column in ("launch", "rank", "design_row")])
-    start = alone["start_s"].to_numpy(dtype=np.float64)
     duration = alone["duration_s"].to_numpy(dtype=np.float64)
     clock = alone["clock_cost_s"].to_numpy(dtype=np.float64)
-    owner = _owners(group, start, duration, phase)
+    owner = _owners(group, alone["start_s"].to_numpy(dtype=np.float64), duration, phase)
     inner = (~phase) & (owner >= 0)
     spent = np.where(np.isin(names, list(MODELLED)), duration + clock, 2 * clock)
     covered = np.bincount(owner[inner], weights=spent[inner], minlength=int(phase.sum()))
@@ -267,9 +266,8 @@ def glue_calls(table: "pandas.DataFrame") -> dict[str, Calls]:
 def _owners(group: Integers, start: Floats, duration: Floats, phase: Booleans) -> Integers:
     """Index (among the phases, in row order) of the phase that contains each row in time; -1 for none."""
     order = np.lexsort((~phase, start, group))  # a phase before the kernel that starts with it
-    is_phase = phase[order]
     number_of_phase = np.cumsum(phase) - 1
-    latest = np.maximum.accumulate(np.where(is_phase, np.arange(len(order)), -1))
+    latest = np.maximum.accumulate(np.where(phase[order], np.arange(len(order)), -1))
     owner = np.full(len(order), -1, dtype=np.int64)
     candidate = order[np.maximum(latest, 0)]
     end = start + duration

@@ -150,9 +150,8 @@ def _check_copies(frame: "pandas.DataFrame", place: Place) -> None:
     # Calls that the clock cannot tell apart are alike once in a while; copied rows are many, or of large durations.
     timed = frame["duration_s"].to_numpy()[copies] > 0.0 if "duration_s" in stamps else np.ones(len(copies), bool)
     if np.count_nonzero(timed):
-        first = copies[timed]
         raise FitError(
-            f"{place}, {_row(frame, first)}: is an exact copy of an earlier row; each call counts once, "
+            f"{place}, {_row(frame, copies[timed])}: is an exact copy of an earlier row; each call counts once, "
             "make the archive again from the raw files"
         )
 

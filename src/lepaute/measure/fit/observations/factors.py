@@ -93,9 +93,8 @@ def stretches_of(process: Integers, order: Floats, level: Integers) -> Stretches
     of_process, of_level = sorted_process[starts], sorted_level[starts]
     first = np.flatnonzero(np.concatenate([[True], of_process[1:] != of_process[:-1]]))
     count = np.diff(np.append(first, len(starts)))
-    place = np.arange(len(starts)) - np.repeat(first, count)
     sequences = {tuple(of_level[begin : begin + size].tolist()) for begin, size in zip(first, count, strict=True)}
-    return Stretches(number, place, len(first) > 1 and len(sequences) == 1)
+    return Stretches(number, np.arange(len(starts)) - np.repeat(first, count), len(first) > 1 and len(sequences) == 1)
 
 
 def _too_few(process: Integers, level: Integers, stretches: int) -> bool:
@@ -269,9 +268,8 @@ def _of_stretches(
     sizes: Sequence[str],
 ) -> tuple[Floats, list[str], list[str]]:
     """Values, labels and strata of stretches, or of their places in an order that all processes have in common."""
-    process_of = np.array(_joined(rows, process))
     value, cells = _of_calls(rows, labels, others, sizes)
-    table = rows.loc[:, []].assign(value=value, process=process_of, cell=cells)
+    table = rows.loc[:, []].assign(value=value, process=np.array(_joined(rows, process)), cell=cells)
     # The level of the process, and what sizes and other factors do, off; what is left are the stretches.
     for by in ("process", "cell"):
         table["value"] -= table.groupby(by)["value"].transform("median")

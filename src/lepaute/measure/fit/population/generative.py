@@ -136,8 +136,7 @@ def _starts(z: Floats, node: Integers, groups: int) -> Iterator[Floats]:
     for column in (*mean.T, np.sqrt(np.sum(mean**2, axis=1))):
         order = np.argsort(column, kind="stable")
         widest = np.sort(np.argsort(-np.diff(column[order]), kind="stable")[: groups - 1]) + 1
-        equal = [nodes * part // groups for part in range(1, groups)]
-        for cuts in (widest, equal):
+        for cuts in (widest, [nodes * part // groups for part in range(1, groups)]):
             label = np.zeros(nodes, dtype=np.int64)
             for cut in cuts:
                 label[order[cut:]] += 1
@@ -260,7 +259,6 @@ class Generative:
     def population(self, kernel: str = "dgemm", threads: int = 1) -> Population:
         """As the section of a platform."""
         common, scales = self.days.common, self.scales
-        individual = self.days.individual if scales is None else scales.pooled_typical
         return Population(
             kernel=kernel,
             threads=threads,
@@ -277,7 +275,7 @@ class Generative:
                 )
                 for group in self.groups
             ),
-            covariance_temporal=_rows(individual),
+            covariance_temporal=_rows(self.days.individual if scales is None else scales.pooled_typical),
             covariance_log_scale=None if scales is None else _rows(scales.pooled_log),
             scale_of_cpu=None if scales is None else _rows(np.exp(scales.log_scale)),
             covariance_common=None if common is None else _rows(common),

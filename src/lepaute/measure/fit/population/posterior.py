@@ -89,9 +89,8 @@ def posterior(
     if np.any(scale <= 1e-12 * np.max(np.abs(data.values), axis=0)) or fitted.days.degrees_of_freedom < 1:
         raise FitError(f"{data.source}: sampling needs coefficients that all vary, and CPUs seen on several days")
     centre = data.values.mean(axis=0)
-    y = (data.values - centre) / scale
     start = _start(fitted, centre, scale)
-    model = _model(jax, numpyro, _statistics(data, y), start)
+    model = _model(jax, numpyro, _statistics(data, (data.values - centre) / scale), start)
     kernel = numpyro.infer.NUTS(model, init_strategy=numpyro.infer.init_to_value(values=start), target_accept_prob=0.9)
     sampler = numpyro.infer.MCMC(
         kernel, num_warmup=warmup, num_samples=draws, num_chains=CHAINS, chain_method="vectorized", progress_bar=False
@@ -99,7 +98,6 @@ def posterior(
     sampler.run(jax.random.PRNGKey(seed % 2**32))
     grouped = {name: np.asarray(value) for name, value in sampler.get_samples(group_by_chain=True).items()}
     sites = numpyro.diagnostics.summary({name: grouped[name] for name in ("theta", "sd_spatial", "sd_temporal")})
-    r_hat = max(float(np.max(site["r_hat"])) for site in sites.values())
     flat = {name: value.reshape(-1, *value.shape[2:]).astype(np.float64) for name, value in grouped.items()}
     unit = np.outer(scale, scale)
     return Posterior(
@@ -108,7 +106,7 @@ def posterior(
         _covariance(flat["sd_spatial"], flat["corr_spatial"]) * unit,
         _covariance(flat["sd_temporal"], flat["corr_temporal"]) * unit,
         flat["weight"],
-        r_hat,
+        max(float(np.max(site["r_hat"])) for site in sites.values()),
         int(np.sum(np.asarray(sampler.get_extra_fields()["diverging"]))),
     )
 
@@ -153,12 +151,11 @@ def _start(fitted: Generative, centre: Floats, scale: Floats) -> dict[str, Float
     size = len(scale)
     theta = np.array([(group.theta - centre) / scale for group in fitted.groups])
     spatial = np.array([np.sqrt(np.diag(group.covariance_spatial)) / scale for group in fitted.groups])
-    temporal = np.sqrt(np.diag(fitted.covariance_temporal)) / scale
     identity = np.eye(size)
     return {
         "theta": theta,
         "sd_spatial": np.maximum(spatial, 0.05),
-        "sd_temporal": np.maximum(temporal, 0.05),
+        "sd_temporal": np.maximum(np.sqrt(np.diag(fitted.covariance_temporal)) / scale, 0.05),
         "corr_spatial": np.repeat(identity[None], len(theta), axis=0),
         "corr_temporal": identity,
         "weight": np.array([group.weight for group in fitted.groups]),

@@ -151,14 +151,13 @@ def _scatter_against_size(calls: Classed) -> Picture:
         modelled.append(100.0 * float(np.sqrt(np.mean(relative[inside] ** 2))))
     order = np.argsort(centre)
     x, seen, predicted = (np.array(values)[order] for values in (centre, measured, modelled))
-    horizontal = axis(calls.of.size_name, x, log=bool(np.all(x > 0)))
     model = [Layer("line", x, predicted, "model")] if calls.of.noise_modelled else []
     return Picture(
         f"Scatter of single calls of {calls.of.subject} against size: {_reach(seen)} measured"
         + (f", {_reach(predicted)} by the model." if model else "."),
         "Scatter against size (heteroscedasticity). Line with dots: standard deviation of single calls"
         + ("; dashed: that of the model." if model else "; the model has none."),
-        horizontal,
+        axis(calls.of.size_name, x, log=bool(np.all(x > 0))),
         axis("standard deviation, %", np.concatenate([seen, predicted]) if model else seen, include=(0.0,)),
         [*model, Layer("line", x, seen, "line"), Layer("points", x, seen, "mark")],
     )
@@ -214,7 +213,6 @@ def _of_time(series: Series, alt: str, caption: str) -> Picture:
     percent = 100.0 * (series.level - 1.0)
     horizontal = axis("seconds since the first call", np.concatenate([series.start_s, series.end_s]))
     dates = np.array([step.before_s for step in steps_of(series)])
-    vertical = axis("beyond the expected, %", percent, include=(0.0,))
     steps_text = f" It changes at {', '.join(f'{significant(date)} s' for date in dates[:5])}." if len(dates) else ""
     return Picture(
         f"{alt}: between {percent.min():.1f} % and {percent.max():.1f} %." + steps_text
@@ -222,7 +220,7 @@ def _of_time(series: Series, alt: str, caption: str) -> Picture:
         else f"{alt}: nothing.",
         caption + (" Vertical lines: changes of level." if len(dates) else ""),
         horizontal,
-        vertical,
+        axis("beyond the expected, %", percent, include=(0.0,)),
         [
             _zero(horizontal),
             Layer("rules", dates, np.zeros(len(dates)), "rule"),

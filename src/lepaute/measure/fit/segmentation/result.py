@@ -208,8 +208,7 @@ class SegmentedLine:
         if not len(criteria):  # of several series together, which chose
             proven = len(self.breakpoints)
         likeliest = None if self.breakpoints else likeliest_breakpoint(self)
-        holds = likeliest is not None and likeliest.is_negligible
-        return Decision.of(0 < len(self.breakpoints) <= proven, holds)
+        return Decision.of(0 < len(self.breakpoints) <= proven, likeliest is not None and likeliest.is_negligible)
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Each breakpoint's place, and in words its 95 % interval and what the two lines say there, in seconds."""

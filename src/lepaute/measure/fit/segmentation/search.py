@@ -216,8 +216,7 @@ def _on_the_number(
     if provable < 1:
         needed = 2 * (coefficients + 1) - 1 + int(MIN_FREEDOM)
         return [f"{counted(len(points), 'distinct size')} cannot prove a breakpoint: measure {needed} at least"]
-    wanted = _of_many_points(points, candidates, coefficients)
-    if wanted > chosen:
+    if _of_many_points(points, candidates, coefficients) > chosen:
         place = next(cut for cut in candidates[chosen + 1].breakpoints if cut not in candidates[chosen].breakpoints)
         gain = candidates[chosen].residual / max(candidates[chosen + 1].residual, points.least_residual)
         number = _ORDINALS[chosen] if chosen < len(_ORDINALS) else f"{chosen + 1}th"

@@ -133,14 +133,14 @@ def _regression(log_ratio: Floats, frequency_hz: Floats, cpu: "np.typing.NDArray
     )
     power, total = algebra.dot(x, x), algebra.dot(y, y)
     slope = algebra.dot(x, y) / power if power > 0 else 0.0
-    left = float(np.sum((y - slope * x) ** 2))
+    unexplained = float(np.sum((y - slope * x) ** 2))
     degrees = max(len(x) - len(np.unique(code)) - 1, 1)
     return FrequencyEffect(
         len(x),
         float(high / low - 1.0),
         slope,
-        float(np.sqrt(left / degrees / power)) if power > 0 else float("inf"),
-        1.0 - left / total if total > 0 else 0.0,
+        float(np.sqrt(unexplained / degrees / power)) if power > 0 else float("inf"),
+        1.0 - unexplained / total if total > 0 else 0.0,
     )
 
 

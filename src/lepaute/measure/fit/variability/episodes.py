@@ -267,8 +267,7 @@ def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]
 def _beside_slow(start: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]) -> bool:
     """Whether a node was slow up to _BESIDE_S before these messages, or after them."""
     for (archive, host), (date_s, slow) in looks.items():
-        rows = (start["archive"] == archive) & ((start["host"] == host) | (len(looks) == 1))
-        dates = start.loc[rows, "start_s"]
+        dates = start.loc[(start["archive"] == archive) & ((start["host"] == host) | (len(looks) == 1)), "start_s"]
         if np.any(slow & (date_s >= dates.min() - _BESIDE_S) & (date_s <= dates.max() + _BESIDE_S)):
             return True
     return False

@@ -83,11 +83,10 @@ def watches(archives: Sequence[Archive]) -> list[Watch]:
             )
             one["duration_s"] = of_core.groupby("order").mean()
             one = one.sort_values("date_s")
-            size = tuple(int(rows[letter].iloc[0]) for letter in "mnk")
             found.append(
                 Watch(
                     str(host),
-                    size,  # type: ignore[arg-type]
+                    tuple(int(rows[letter].iloc[0]) for letter in "mnk"),  # type: ignore[arg-type]
                     one["date_s"].to_numpy(np.float64),
                     one["duration_s"].to_numpy(np.float64),
                     one["block"].to_numpy(np.int64),
@@ -173,14 +172,13 @@ def sentinel_of(found: Sequence[Watch]) -> Sentinel | None:
     if not quiet:
         return None
     logs = [np.log(watch.duration_s) for watch in quiet]
-    count = sum(map(len, logs))
     m, n, k = quiet[0].size
     return Sentinel(
         m=m,
         n=n,
         k=k,
         duration_s=float(np.exp(np.concatenate(logs).mean())),
-        relative_error=_error_of_single(logs) / sqrt(count),
+        relative_error=_error_of_single(logs) / sqrt(sum(map(len, logs))),
         ended=datetime.fromtimestamp(max(float(watch.date_s[-1]) for watch in found), UTC).isoformat(
             timespec="seconds"
         ),

@@ -73,10 +73,9 @@ def hpl_steps(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedK
     chosen = inside & (table["position"].to_numpy() > 0) & np.isfinite(predicted)
     if not chosen.any():
         return None
-    net_s = np.maximum(net_seconds(table), 0.0)
     keys = [column for column in STEP if column in table.columns]
     part = table.loc[chosen, keys].assign(
-        measured_s=net_s[chosen],
+        measured_s=np.maximum(net_seconds(table), 0.0)[chosen],
         predicted_s=predicted[chosen],
         variance_s2=deviation[chosen] ** 2,
         start_s=table["start_s"].to_numpy()[chosen],

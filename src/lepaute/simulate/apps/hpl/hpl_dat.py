@@ -199,9 +199,8 @@ class HplDat:
         Raises InputError if there are more than a hundred thousand.
         """
         known = dict(places())
-        looped = sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None)
         lists = []
-        for _, name in looped:
+        for _, name in sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None):
             together = [name, *(other for other, dat in known.items() if dat.beside == name)]
             rows = zip(*(self.values[each] for each in together), strict=True)
             lists.append([dict(zip(together, row, strict=True)) for row in rows])

@@ -83,8 +83,7 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
     begins = np.concatenate([[True], np.diff(seen) > 1])
     stretch = np.cumsum(begins) - 1
     first, last = seen[begins], seen[np.append(np.flatnonzero(begins)[1:] - 1, len(seen) - 1)]
-    middle = (first[1:] + last[:-1]) / 2.0
-    share = np.diff(np.concatenate([[-0.5], middle, [steps - 0.5]]))
+    share = np.diff(np.concatenate([[-0.5], (first[1:] + last[:-1]) / 2.0, [steps - 0.5]]))
     result: NDArray[np.float64] = (share / np.bincount(stretch))[stretch]
     return result
 

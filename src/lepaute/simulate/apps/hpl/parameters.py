@@ -85,8 +85,7 @@ class Dat(NamedTuple):
 
 def parameter(text: str, initial: Any = MISSING, dat: Dat | None = None, **more: Any) -> Any:
     """A field: its help, default (initial), place in HPL.dat, and further attributes of an option."""
-    heading = "" if dat is None else DAT
-    return field(default=initial, metadata={**option(text, heading=heading, **more), DAT: dat})
+    return field(default=initial, metadata={**option(text, heading="" if dat is None else DAT, **more), DAT: dat})
 
 
 def choice(text: str, words: Any, initial: str, dat: Dat | None = None, **more: Any) -> Any:

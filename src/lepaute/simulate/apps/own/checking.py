@@ -152,8 +152,7 @@ def _made_of_program(
             yield Made(code, -1 if peer == ANY else peer, -1 if tag == ANY else tag, size)
         elif code not in ("compute", "step"):
             group = groups[which]
-            root = group[peer] if code in _ROOTED else 0
-            yield Made(code, root, 0, size, tuple(sorted(group)))
+            yield Made(code, group[peer] if code in _ROOTED else 0, 0, size, tuple(sorted(group)))
 
     numbered = [[numbers.setdefault(call, len(numbers)) for call in calls(op)] for op in ops]
 
@@ -194,9 +193,8 @@ def _made_of_recording(
         calls: list[Made] = []
         if do in MEETINGS:
             at = int(met[row])
-            root = peer if code in _ROOTED else 0
             nonblocking = "" if do == Does.MEETS else "i"
-            calls = [Made(nonblocking + code, root, 0, float(sizes[at]), groups[which[at]])]
+            calls = [Made(nonblocking + code, peer if code in _ROOTED else 0, 0, float(sizes[at]), groups[which[at]])]
         elif do == Does.ENDS:
             calls = [Made("wait", size=float(ended[row]))] if ended[row] else []
         elif do == Does.SENDS_AND_RECEIVES:

@@ -226,12 +226,11 @@ class RecordedPart:
             size = float(trace.size_bytes[row]) if code in ("send", "ssend") else 0.0
             return self.operations.number(code, name, int(trace.peer[row]), int(self.tag[row]), 0, (size, 0.0, 0.0))
 
-        receives = ~trace.named(SENDS)[rows]
         columns = [
             trace.name[rows],
             trace.peer[rows],
             self.tag[rows],
-            numpy.where(receives, 0.0, trace.size_bytes[rows]),
+            numpy.where(~trace.named(SENDS)[rows], 0.0, trace.size_bytes[rows]),
         ]
         placed[rows, _FIRST] = self.operations.number_each(columns, make)
 

@@ -126,8 +126,7 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
-    on_links = _on_links(table, properties)
-    if "enveloped" not in properties and machine.parameters is not None and not on_links:
+    if "enveloped" not in properties and machine.parameters is not None and not _on_links(table, properties):
         raise InputError(
             f"{settings['smpi/lat-factor'].where}: smpi/lat-factor depends on the size of messages, and multiplies the "
             f"latencies of {machine.name}, where some routes have more links than others, which cannot be imported; "

@@ -111,9 +111,8 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
         quotient(latency - envelope if taken else latency, nominal_s)
         for latency, envelope, taken in zip(totals_s, envelopes, enveloped, strict=True)
     )
-    alike = explicit or topology.kind == "switch"
     link_s = quotient(nominal_s, Decimal(len(route)))
-    return Latencies(link_s, nominal_s, tuple(totals_s), factors, enveloped, alike)
+    return Latencies(link_s, nominal_s, tuple(totals_s), factors, enveloped, explicit or topology.kind == "switch")
 
 
 def _same(link_s: Decimal, total_s: Decimal, segments: int) -> Latencies:

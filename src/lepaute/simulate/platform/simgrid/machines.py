@@ -393,8 +393,7 @@ def _own_links(
     if host_links:
         if missing := next((name for name in ids if name not in host_links), None):
             raise InputError(f"{origin}: host '{missing}' has no host_link; give it one")
-        between = [_as_link(e) for e in platform.all("backbone")]
-        return host_links, between, loopback
+        return host_links, [_as_link(e) for e in platform.all("backbone")], loopback
     return _from_routes(ids, routes, links, loopback, origin)
 
 

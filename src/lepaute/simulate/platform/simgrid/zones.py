@@ -183,9 +183,8 @@ def _link(name: str, bandwidth: str, latency_s: Decimal, policy: str) -> str:
 
 
 def _route(source: str, destination: str, links: Sequence[str], *, symmetrical: bool) -> str:
-    inside = "".join(_element("link_ctn", {"id": link}) for link in links)
     ends = {"src": source, "dst": destination} | ({} if symmetrical else {"symmetrical": "NO"})
-    return _element("route", ends, inside)
+    return _element("route", ends, "".join(_element("link_ctn", {"id": link}) for link in links))
 
 
 def _element(tag: str, attributes: dict[str, str], inside: str = "") -> str:
@@ -251,9 +250,8 @@ def own_loopback_link(network: Network) -> LoopbackLink:
 
 def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tuple[Segment, Segment, int]]:
     """For each size at which a segment begins: the one inside a node, the one between nodes, and its position."""
-    starts = sorted({segment.above_bytes for segment in (*inside, *between)})
     rows = []
-    for start in starts:
+    for start in sorted({segment.above_bytes for segment in (*inside, *between)}):
         at = max(i for i, segment in enumerate(between) if segment.above_bytes <= start)
         rows.append(([segment for segment in inside if segment.above_bytes <= start][-1], between[at], at))
     return rows
