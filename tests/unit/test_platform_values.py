@@ -236,7 +236,7 @@ def test_the_command_of_the_docs_writes_a_platform_that_is_complete(tmp_path, ca
     assert status == 0
     printed = capsys.readouterr()
     assert "platform mine: 16 nodes of 48 cores, 45.00 Gflop/s a core in dgemm\n" in printed.out
-    assert "given   16 nodes of 2 x 24 cores, a fat tree of 2 leaf switches with 8 nodes and 4 " in printed.out
+    assert "given          16 nodes of 2 x 24 cores, a fat tree of 2 leaf switches with 8 nodes and 4 " in printed.out
     # what was understood, in the units in which a slip of a unit shows
     assert (
         "dgemm 45.00 Gflop/s a core (2160 Gflop/s a node, 34.56 Tflop/s in all), link 12.5 GB/s (100 Gb/s)"

@@ -68,7 +68,7 @@ def test_a_file_is_ingested_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert found(capsys, *words) == {"added": [], "known": [], "values": 4110, "omitted": [], "read_as": []}
     status, text = answer(capsys, *words)
     assert status == 0
-    assert text == "nothing new from 1 file\n  left out 4110 values known before\n"
+    assert text == "nothing new from 1 file\n  left out  4110 values known before\n"
 
 
 def test_a_table_of_dates_nodes_and_rates_is_tested_in_one_command(tmp_path, capsys, monkeypatch):

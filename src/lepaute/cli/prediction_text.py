@@ -25,6 +25,8 @@ COMMUNICATION = (
     ("other", "the end"),
 )
 MIN_SHARE = 0.0005  # of what is named
+#: The kernel that is the code of a recorded program (simulate.trace.table, which loads NumPy).
+OWN_CODE = "computing"
 #: Predictions, routines and values of a parameter that are listed.
 MAX_LISTED, MAX_ROUTINES, MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
 WIDTH = 120
@@ -134,8 +136,6 @@ def _memory_line(prediction: "Prediction") -> list[str]:
 def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None = None) -> list[str]:
     """Of all ranks: computing with its longest kernels, communication with its parts, or with the largest ones alone:
     computing 91.8 % (dgemm 90.2 %, dtrsm 0.9 %); empty where that is not known."""
-    from lepaute.simulate.trace.table import COMPUTING
-
     breakdown = prediction.breakdown
     if breakdown is None:
         return []
@@ -150,7 +150,7 @@ def shares_of_time(prediction: "Prediction", kernels: int, largest: int | None =
         _share(
             "computing",
             shares["compute"],
-            [("the program's own code" if name == COMPUTING else name, time_s / whole_s) for name, time_s in longest],
+            [("the program's own code" if name == OWN_CODE else name, time_s / whole_s) for name, time_s in longest],
         ),
         _share("communication", 1.0 - shares["compute"], parts),
     ]

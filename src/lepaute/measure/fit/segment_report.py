@@ -58,11 +58,12 @@ def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
     lines = "lines" if line.breakpoints else "line"
     within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."
     slower = _slower_than_a_larger(table, off)
-    finding = [line.finding(in_bytes=table.in_bytes)]
+    finding = line.finding(in_bytes=table.in_bytes)
     if slower is not None:
         size, larger, ratio = slower
-        finding.append(f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}")
-    return f"{'; '.join(finding)}{within}"
+        longer = f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}"
+        finding = f"{longer}; {finding[0].lower()}{finding[1:]}"
+    return f"{finding}{within}"
 
 
 def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, float, float] | None:
