@@ -52,18 +52,17 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
-    """After which sizes the durations change slope or jump, a size that takes longer than a larger one, and how
-    far they are off the lines."""
+    """A size that takes longer than a larger one; after which sizes the durations change slope or jump, and how far
+    they are off the lines."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     lines = "lines" if line.breakpoints else "line"
     within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."
     slower = _slower_than_a_larger(table, off)
-    finding = line.finding(in_bytes=table.in_bytes)
+    finding = [line.finding(in_bytes=table.in_bytes)] if line.breakpoints or not slower else []
     if slower is not None:
         size, larger, ratio = slower
-        longer = f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}"
-        finding = f"{longer}; {finding[0].lower()}{finding[1:]}"
-    return f"{finding}{within}"
+        finding.insert(0, f"{_size(table, size)} takes {significant(ratio)} times as long as {_size(table, larger)}")
+    return f"{'; '.join(finding)}{within}"
 
 
 def _slower_than_a_larger(table: "DurationTable", off: float) -> tuple[float, float, float] | None:
