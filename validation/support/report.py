@@ -124,7 +124,7 @@ PAGES = {
         *("segmentation_truth", "segmentation_tables", "segmentation", "generative", "content_factor"),
     ),
     "comparisons": (
-        *("comparison_null", "comparison_states", "comparison_real", "comparison_repeated", "comparison_spread"),
+        *("comparison_null", "comparison_states", "comparison_repeated", "comparison_spread"),
         *("planted_skew", "mpi_benchmarking", "probe_overhead"),
         *("clock_bench", "clocks_here"),
     ),
