@@ -183,7 +183,7 @@ def test_a_platform_that_is_written_is_the_one_that_is_shown_and_checked(tmp_pat
     for file, said in (("p.yaml", made), ("p.yaml", checked), ("s.yaml", drawn)):
         assert said.endswith(f"platform {first_line(capsys, 'platform', 'show', file)}"), said
     # the latency that was given is the time of a short message
-    assert "between 1.50 µs for a short message, " in output_of("platform", "show", "p.yaml")
+    assert "between nodes  1.50 µs for a short message, " in output_of("platform", "show", "p.yaml")
 
 
 @pytest.mark.slow
