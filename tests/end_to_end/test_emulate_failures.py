@@ -134,7 +134,7 @@ def test_a_larger_stack_mends_what_the_message_says_it_mends(bad: Path, platform
 
 def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(platform: Path) -> None:
     said = complaint(command("emulate", "-p", platform, "-np", 2, "solver", "--verbose"))
-    assert "no such option: --verbose" in said
+    assert "there is no option '--verbose'" in said
     assert "options of the program come after two dashes: -- PROGRAM ARGS" in said
 
 

@@ -71,9 +71,9 @@ def _table(comparisons: "Sequence[Comparison]", width: int) -> str:
         ]
         for _, ranks, row, each in sorted(placed, key=lambda known: known[:2])
     ]
-    open_rows = any(row.outcome != "untested" for _, _, row, _ in placed)  # else the answer says why
-    several_words = open_rows or len({row[7] for row in rows}) > 1
-    needed = {2: len(comparisons) > 1, 6: any(row[6] for row in rows), 7: several_words}
+    untold = {part for row in rows for part in str(row[7]).split(": ")} - {""}
+    untold = {part for part in untold if not any(part in item.answer for item in comparisons)}
+    needed = {2: len(comparisons) > 1, 6: any(row[6] for row in rows), 7: bool(untold)}
     kept = [place for place in range(8) if needed.get(place, True)]
     titles, rows = [titles[place] for place in kept], [[row[place] for place in kept] for row in rows]
     left_columns = [kept.index(place) for place in (0, 5, 6, 7) if place in kept]
