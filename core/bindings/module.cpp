@@ -1,6 +1,6 @@
 // The extension module lepaute._core: values in, values out, no logic.
 
-#include "applications.hpp"  // by CMake: each folder of core/apps, bound by bind_<name>() of its binding.cpp
+#include "applications.hpp" // by CMake: each folder of core/apps, bound by bind_<name>() of its binding.cpp
 
 #include <nanobind/nanobind.h>
 

@@ -387,7 +387,9 @@ def test_sessions_are_an_archive_each_and_go_on_after_a_kill(tmp_path: Path) -> 
     both = [Archive.open(tmp_path / f"c-{number}.zip") for number in (1, 2)]
     assert (both[0].id, [one.about.seed for one in both]) == (first.id, [1, 2])
     assert len(both[1].metadata["sessions"]) == 2
-    assert "not tested: 2 sessions, and 3 are needed" in done.stdout
+    # The latter if something else ran on this machine all the time.
+    said = ("not tested: 2 sessions, and 3 are needed", "12 of 12 mpiruns were disturbed")
+    assert any(text in done.stdout for text in said), done.stdout
     assert f"{tmp_path}/c-2.zip: archive {both[1].id[:12]}" in done.stderr
 
 

@@ -144,7 +144,7 @@ CASES = {
     ),
     "whatif, outside": Planted(study(1000), 0, "not comparable, at", "unknown", "outside", "unable"),
     "whatif, partly outside": Planted(
-        study(2000, grid="2x2"), 0, "The time with nb 120", "undecided", "partly outside", "notable"
+        study(2000, grid="2x2"), 0, "nb 120 cannot be told", "undecided", "partly outside", "notable"
     ),
     "whatif, copied": Planted(study(2000, SMALL, copied=True), 0, "nb", "undecided", "copied", "notable"),
     "replay, approximated": Planted(replayed(4), 0, "latency", "for", "approximated", "fine"),

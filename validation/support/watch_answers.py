@@ -1,6 +1,7 @@
 """What the commands of a watch say of one store, and where they contradict each other."""
 
 import contextlib
+import datetime as dt
 import html
 import io
 import json
@@ -86,7 +87,12 @@ def answers_of(store: Path, beside: Path) -> Answers:
         {},
     )
     known = {*notices[UNCONFIRMED], *(names for names, *_ in answers.tested)}
-    worse = {names for names, one in of_proposals if any(each["size"] < 0 for each in one["factors"])}
+    worse = {
+        names
+        for names, one in of_proposals
+        if any(each["size"] < 0 for each in one["factors"])
+        and (names in known or not _is_over(store, names, one["date"], frozenset(health)))
+    }
     drained = {node for one in test["regressions"] for _, node, _ in one["machines"]} - {ALL}
     said = {
         "events propose": (answers.tested & answers.proposed, answers.tested),
@@ -102,6 +108,14 @@ def answers_of(store: Path, beside: Path) -> Answers:
     }
     answers.contradictions.update({what: pair for what, pair in said.items() if pair[0] != pair[1]})
     return answers
+
+
+def _is_over(store: Path, nodes: frozenset[str], date: str, every: frozenset[str]) -> bool:
+    """Whether a proposed change of these nodes had its alarm and is no longer open, so that `test` is silent on it."""
+    alarms = [alarm for day in asked(store, "replay")["days"] for alarm in day["alarms"] if alarm["worse"]]
+    over = changes_of(alarms, every) - changes_of(asked(store, "test")["regressions"], every)
+    near = [str(dt.date.fromisoformat(date) + dt.timedelta(days=days)) for days in (-1, 0, 1)]
+    return any(nodes <= names and since in near for names, since, _ in over)
 
 
 def _of_health(answers: Answers, health: dict[str, dict[str, Any]]) -> Pairs:
