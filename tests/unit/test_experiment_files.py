@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support_disk import small_disk
-from support_limits import HANG_S
+from support_limits import HANG_S, wait_until
 
 from lepaute.errors import InputError
 from lepaute.kit.journal import Journal, drop_broken_end, entries
@@ -97,7 +97,8 @@ def test_a_workspace_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     ready, done = context.Event(), context.Event()
     other = context.Process(target=hold, args=(tmp_path / "x.zip", ready, done))
     other.start()
-    assert ready.wait(HANG_S)
+    wait_until(lambda: ready.is_set() or not other.is_alive(), "a workspace of another process")
+    assert other.is_alive()
     with pytest.raises(InputError, match=f"process {other.pid};"):
         Workspace.reopen(folder_of(tmp_path / "x.zip"))
     with pytest.raises(InputError, match="an interrupted run is there"):
