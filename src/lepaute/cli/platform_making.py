@@ -1,33 +1,27 @@
 """`lepaute platform new`, `messages`, `synthesize`, `population`: of data sheets, ping-pongs and populations."""
 
 import re
-from dataclasses import MISSING, asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson, Details, Force
+from lepaute.cli.options import AsJson, Details, Force, with_options_of
 from lepaute.cli.platform_text import group_facts, groups_as_json, population_lines, tell_written
 from lepaute.cli.segment import as_object
 from lepaute.cli.terminal import note, say, tell
 from lepaute.errors import InputError
 from lepaute.kit.files import write_atomic
-from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.quantities import (
-    bandwidth_of,
     factor_of,
-    flops_of,
-    memory_of,
     parse_size,
-    product_of,
-    ratio_of,
-    seconds_of,
 )
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
 from lepaute.simulate.platform.io import parse_platform, with_population
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import platform_text
@@ -38,67 +32,9 @@ if TYPE_CHECKING:
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")]
 
 
-def _cores_of(text: str, option: str) -> tuple[int, int]:
-    """Sockets, and cores of each."""
-    if re.fullmatch("[0-9]+(?:[xX][0-9]+)?", text, re.ASCII) is None:
-        raise InputError(f"{option} is {text[:80]!r}; it must be sockets x cores such as 2x24, or cores such as 24")
-    sockets, cores = product_of(text if "x" in text.lower() else f"1x{text}", option, "S x C such as 2x24")
-    if min(sockets, cores) < 1:
-        raise InputError(f"{option} is {text!r}; a node has at least one core")
-    return sockets, cores
-
-
-@dataclass(frozen=True, kw_only=True)
-class SheetOptions:
-    """A data sheet, as the command line has it."""
-
-    nodes: int = option_field(MISSING, "nodes of the cluster", minimum=1)
-    cores: tuple[int, int] = option_field(
-        MISSING, "sockets x cores of each, such as 2x24, or 24", metavar="SxC", quantity=_cores_of
-    )
-    dgemm: float | None = option_field(
-        None, "flop/s of a core in dgemm while all cores compute, such as 45G", metavar="RATE", quantity=flops_of
-    )
-    peak: float | None = option_field(
-        None,
-        "nominal flop/s of a core; without --dgemm, a share of it is assumed (75 %; by --blas, --simd, --clock)",
-        metavar="RATE",
-        quantity=flops_of,
-    )
-    link: float | None = option_field(
-        None, "link of a node, such as 100Gb (bits) or 12.5GB (bytes)", metavar="RATE", quantity=bandwidth_of
-    )
-    latency: float | None = option_field(
-        None, "small message between nodes, half a round trip: 1.5us", metavar="TIME", quantity=seconds_of
-    )
-    fat_tree: tuple[int, int] | None = option_field(
-        None, "nodes per uplink of a leaf switch: 2:1; without: one switch", metavar="DOWN:UP", quantity=ratio_of
-    )
-    leaf: int | None = option_field(None, "nodes of a leaf switch of the fat tree", minimum=1)
-    memory: int | None = option_field(None, "of a node, such as 192G", metavar="SIZE", quantity=memory_of)
-    threads_per_rank: int = option_field(
-        1, "also for ranks of T threads, such as 32: guessed as well", minimum=1, metavar="T"
-    )
-    memory_bandwidth: float | None = option_field(
-        None, "of a node, all cores at once: 200GB; for emulations", metavar="RATE", quantity=bandwidth_of
-    )
-    blas: str | None = option_field(
-        None, "library of dgemm; none: not tuned for the processor", choices=("mkl", "openblas", "blis", "aocl", "none")
-    )
-    simd: str | None = option_field(
-        None, "instructions that --peak counts", choices=("avx512", "avx2", "avx", "sse2", "neon", "sve", "other")
-    )
-    clock: str | None = option_field(
-        None, "clock that --peak counts; turbo: the one that all cores hold", choices=("base", "turbo")
-    )
-    fabric: str | None = option_field(
-        None, "between nodes, TCP over Ethernet or not; default: by latency and link", choices=("rdma", "ethernet")
-    )
-    name: str | None = option_field(None, "of the platform; default: that of the file")
-
-
+@with_options_of(DataSheet, "values", make=dict)
 def new(
-    sheet: SheetOptions,
+    values: dict[str, Any],
     like: Annotated[
         str, typer.Option(help="platform of the measured core whose small kernels are scaled by dgemm")
     ] = "dahu",
@@ -108,33 +44,13 @@ def new(
     force: Force = False,
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
-    from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
-
     check_outputs({"--output": output}, inputs=[like], force=force)
-    sockets, per_socket = sheet.cores
-    if sheet.threads_per_rank > sockets * per_socket:
-        raise InputError(f"--threads-per-rank is {sheet.threads_per_rank}; a node has {sockets * per_socket} cores")
-    if sheet.leaf is not None and sheet.fat_tree is None:
+    cores, threads = values["sockets"] * values["cores_per_socket"], values["threads"]
+    if threads > cores:
+        raise InputError(f"--threads-per-rank is {threads}; a node has {cores} cores")
+    if values["leaf"] is not None and values["fat_tree"] is None:
         raise InputError("--leaf is of a fat tree; give --fat-tree too, such as 2:1")
-    data = DataSheet(
-        nodes=sheet.nodes,
-        sockets=sockets,
-        cores_per_socket=per_socket,
-        dgemm_flops=sheet.dgemm,
-        peak_flops=sheet.peak,
-        link_Bps=sheet.link,
-        latency_s=sheet.latency,
-        fat_tree=sheet.fat_tree,
-        leaf=sheet.leaf,
-        memory_bytes=sheet.memory,
-        threads=sheet.threads_per_rank,
-        memory_Bps=sheet.memory_bandwidth,
-        blas=sheet.blas,
-        simd=sheet.simd,
-        clock=sheet.clock,
-        fabric=sheet.fabric,
-        name=sheet.name or output.stem or "data-sheet",
-    )
+    data = DataSheet(**values | {"name": values["name"] or output.stem})
     platform = platform_from(data, load_platform(like))
     write_atomic(output, platform_text(platform))
     given = {name: value for name, value in asdict(data).items() if value is not None and name != "name"}
