@@ -4,7 +4,6 @@
 with one common seed, the better half with another one, the better half of these with twice as many, and so on. Equal
 seeds at all points are common random numbers: what the points share of a machine's errors does not reorder them.
 `explore` finds points in spaces that are too large for that, and leaves the choice among the likely ones to `halve`.
-`crossed` is the check: all points with all seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +63,7 @@ class Tuned:
 
     ended       : why it ended: "known well enough", "budget spent", "all points simulated"
     points      : that were considered; there may have been more of them than were simulated
-    method      : halving, exploring or crossed
+    method      : halving or exploring
     remedy      : the calibration after which fewer points are extrapolated, where one is known
     """
 
@@ -289,24 +288,6 @@ def _judged(once: Once, response: str, judge: Judge, alive: set[Point], count: i
         if not left or comparable >= count:
             return ranking
         judge({point: groups[point] for point in left[: max(1, count - comparable)]})
-
-
-def crossed(
-    points: Sequence[Point],
-    evaluate: Evaluate,
-    runs: int,
-    *,
-    response: str = "time_s",
-    seed: int = 1,
-    price: Price = lambda _: {},
-) -> Tuned:
-    """All points with all seeds: what the other ways are checked against."""
-    outcomes, judge = evaluate(trials_of(points, runs, seed)), Judge(evaluate)
-    ranking = _ranked(outcomes, evaluate, response, seed, judge(by_point(outcomes)), price)
-    count = len(outcomes)
-    return Tuned(
-        ranking, count, count, "all points simulated", len(points), "crossed", tuple(outcomes), trusts=judge.known
-    )
 
 
 def explore(

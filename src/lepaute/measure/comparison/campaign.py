@@ -139,7 +139,7 @@ class Comparison(Campaign):
                     bound = binds and ranks not in shared and pinning != "none"
                     pus = place.pus(ranks, spread=pinning == "spread") if bound else None
                     words = [f"on {ranks} ranks"] if request.fewer_ranks else []
-                    words += [f"with {factors.levels_text(levels)}"] if levels else []
+                    words += [f"with {settings_text(levels)}"] if levels else []
                     name = " ".join([library.label, *words])
                     setting = mpirun.Setting(
                         *(request, ranks, pus, synchronisation, cold_bytes if cold else 0),

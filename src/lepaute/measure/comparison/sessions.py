@@ -60,7 +60,7 @@ def measure_sessions(
     if sessions == 1:
         measuring |= {"progress": tell, "announce": announce}
         return [measure_libraries(libraries, paths[0], seed=seed, resume=resume, **measuring)]
-    request = request_of(named_libraries(libraries), seed, **measuring)
+    request = request_of(named_libraries(libraries), seed=seed, **measuring)
     of_type(every_s, "--every", (int, float), "seconds, such as 7200")
     if not (isfinite(every_s) and every_s >= request.budget_s):
         raise InputError(
