@@ -15,10 +15,10 @@ from lepaute.measure.archive.documents import MAX_MEMBERS
 from lepaute.measure.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.measure.comparison import entries, factors, mpirun
 from lepaute.measure.comparison import numbers as counting
-from lepaute.measure.comparison.algorithms import algorithms_of
 from lepaute.measure.comparison.cases import Case, ComparisonRequest
 from lepaute.measure.comparison.facts import facts_of
 from lepaute.measure.comparison.libraries import ReadyLibrary, doubts
+from lepaute.measure.comparison.mpirun import algorithms_of
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.places import NodeFiles, place_of
 from lepaute.measure.experiment.campaign import Campaign, Progress, check_begun_with
