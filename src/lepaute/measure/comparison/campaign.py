@@ -21,8 +21,8 @@ from lepaute.measure.comparison.libraries import ReadyLibrary, doubts
 from lepaute.measure.comparison.mpirun import algorithms_of
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.places import NodeFiles, place_of
-from lepaute.measure.experiment.campaign import Campaign, Progress, check_begun_with
 from lepaute.measure.experiment.entries import Content
+from lepaute.measure.experiment.life import Campaign, Progress, check_begun_with
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.machine_load import MAX_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles

@@ -14,7 +14,7 @@ from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
 from lepaute.measure.comparison.factors import build_of, combinations, parse_factors
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
-from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, ignore_announcement, silent
+from lepaute.measure.experiment.life import Announce, Progress, campaign_options, ignore_announcement, silent
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers import scheduler as scheduler_named
 

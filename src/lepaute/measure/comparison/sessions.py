@@ -19,7 +19,7 @@ from lepaute.measure.comparison.campaign import check_same_request
 from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import named_libraries
 from lepaute.measure.comparison.measuring import measure_libraries, request_of
-from lepaute.measure.experiment.campaign import Announce, Progress, check_begun_with, silent
+from lepaute.measure.experiment.life import Announce, Progress, check_begun_with, silent
 from lepaute.measure.experiment.workspace import folder_of
 
 #: More would be years, and names that a folder cannot show.

@@ -8,8 +8,7 @@ import pandas
 from markupsafe import Markup
 
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.report.figures import figure_svg
-from lepaute.kit.report.page import records_table, render
+from lepaute.kit.report.page import figure_svg, records_table, render
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, significant, value_and_interval
 from lepaute.measure.verify.campaign import Case
