@@ -53,6 +53,7 @@ misses compare 'compare openmpi mpich'
 misses study 'study ready nb-and-grid -p dahu'
 misses watch 'watch test --store store'
 # Commands that need these need another extra first, so they are asked for from Python.
+inside 'pip install --quiet --no-index --find-links /wheels "lepaute[watch]"'
 told() {
   echo ">>> $2"
   inside "python -c 'from lepaute.errors import LepauteError
@@ -64,7 +65,7 @@ except LepauteError as problem:
   [[ $(<"$root/out") == *"pip install 'lepaute[$1]'" ]] || fail "the extra $1 is not named"
 }
 told postgresql 'import lepaute.watch.store.postgresql as module; module.PostgresqlBackend("postgresql://nowhere/store", create=False)'
-told otf2 'import lepaute.simulate.trace.viewers as module; module._package()'
+told otf2 'import lepaute.simulate.trace.otf2_reader as module; module.convert(module.Path("traces.otf2"))'
 told mcmc 'import lepaute.measure.fit.population.posterior as module; module._libraries()'
 inside 'pip install --quiet --no-index --find-links /wheels "lepaute[all]"'
 awk '/<!-- not run/ { skip = 1 } /^```$/ { skip = 0 } /^\$ lepaute/ && !skip { print substr($0, 11) }' README.md |

@@ -57,6 +57,13 @@ class Verdict:
     case: "Case | None" = None
     lines: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def status(self) -> int:
+        """Exit status: 1 for slower and for failed, 3 where it is not known whether it is slower."""
+        if self.value in (FAILED, FASTER):
+            return int(self.value == FAILED)
+        return self.decision.status("against", strict=True)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "verdict": self.value,
@@ -152,7 +159,7 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     several, between = hpl.ranks > 1, hpl.ranks > per_node
     # The only place of these ranges: whether it may be, its name, text, least and largest factor, what it is.
     table = (
-        (too_much or spare >= 1.5, Cause(
+        ((too_much or spare >= 1.5) and round(threads / ratio) != threads, Cause(
             "threads", f"about {threads / ratio:.0f} threads a rank, not {threads} (--threads-per-rank), or a GPU",
             0.0 if too_much else 0.8 / spare, 0.7, too_much or several)),
         (filled > FILLED, Cause(

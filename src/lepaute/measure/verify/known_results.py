@@ -10,6 +10,7 @@ from typing import Any
 import pandas
 
 from lepaute.kit.files import write_atomic
+from lepaute.kit.text import counted
 from lepaute.measure.verify.campaign import Case
 from lepaute.measure.verify.comparison import compare, comparison_record
 from lepaute.measure.verify.gap import Verdict, verdict
@@ -23,6 +24,7 @@ from lepaute.measure.verify.verification import (
     joint_record,
 )
 from lepaute.simulate import Hpl, Prediction
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.comparing import sd_on_one_day
@@ -40,7 +42,10 @@ FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE, VECTOR_FILE)
 
 @dataclass(frozen=True)
 class KnownResults:
-    """The results of a file by case, and what was predicted for these; table, run_table: as of comparison.compare."""
+    """The results of a file by case, and what was predicted for these; table, run_table: as of comparison.compare.
+
+    missing: cases that the HPL.dat has and the file has not
+    """
 
     source: str
     cases: list[Case]
@@ -48,6 +53,7 @@ class KnownResults:
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
     verdict: Verdict
+    missing: int = 0
 
     @property
     def decision(self) -> Decision:
@@ -55,14 +61,17 @@ class KnownResults:
         return self.verdict.decision
 
     def warnings(self) -> list[str]:
-        """Parameters that neither the file nor the command line says."""
+        """Cases without results, and parameters that neither the file nor the command line says."""
+        lines = []
+        if self.missing:
+            lines.append(f"{self.source}: no results of {counted(self.missing, 'further case')} of the HPL.dat")
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
             values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
-            return [
+            lines.append(
                 f"{self.source}: no list of parameters above the results; assumed, unless --dat HPL.dat or other "
                 f"options are given: {values}"
-            ]
-        return []
+            )
+        return lines
 
     def bests(self) -> list[str]:
         """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
@@ -130,18 +139,20 @@ def known_results(
     predict: "Callable[[Sequence[Hpl], int], Sequence[Prediction]]",
     platform: "Platform",
     per_node: int | None = None,
+    dat: HplDat | None = None,
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
     Results whose residual check failed are not compared; where all did, nothing is predicted.
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
-    given, errors: as in hpl_results.parse_hpl_results
+    given, dat, errors: as in hpl_out.parse_hpl_results
     """
-    read = read_hpl_results(path, given)
+    read = read_hpl_results(path, given, dat)
+    missing = 0 if dat is None else dat.unlike(result.hpl for result in read)
     results = [result for result in read if not result.failed]
     if not results:
         judged = verdict(path.name, read, (), (), platform)
-        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged)
+        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged, missing)
     hpls = list(dict.fromkeys(result.hpl for result in results))
     predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
     several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]
@@ -153,4 +164,4 @@ def known_results(
     runs = pandas.DataFrame(rows)
     table = compare(cases, runs)
     judged = verdict(path.name, read, cases, table.to_dict("records"), platform, per_node)
-    return KnownResults(path.name, cases, read, table, runs, judged)
+    return KnownResults(path.name, cases, read, table, runs, judged, missing)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from lepaute.kit.report.figures import figure_svg
 from lepaute.kit.report.page import records_table, render
 from lepaute.kit.text import counted, significant
-from lepaute.measure.verify.comparison import sentence, sentence_without_drift
+from lepaute.measure.verify.comparison import BASIS, sentence, sentence_without_drift
 from lepaute.measure.verify.naming import names_of_cases
 from lepaute.measure.verify.plot import plot
 from lepaute.measure.verify.report import case_rows, predicted_and_measured, slow_state_line, warning_lines
@@ -129,7 +129,7 @@ def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
     return [
         (f"{predicted_s} s", f"predicted for {case.full_label}"),
         (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
-        (f"{row['error_percent']:+.1f} %", "error of that"),
+        (f"{row['error_percent']:+.1f} %", f"error, {BASIS}"),
     ]
 
 
