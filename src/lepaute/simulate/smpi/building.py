@@ -199,23 +199,14 @@ def resolve_program(program: Path) -> Path:
     return program.resolve()
 
 
-def check_program(
-    program: Path, library: Path, ranks: int = 1, collectives: str | None = None, drawn: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Sentences about what will not be emulated as it should.
-
-    collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
-    Raises InputError if `program` is none that SMPI and simblas can run.
-    """
+def check_program(program: Path) -> None:
+    """Raises InputError if it is none that SMPI and simblas can run."""
     if not _is_compiled(program):
         raise InputError(
             f"{program} is no compiled program; name the program itself, and {_BUILD}; scripts, as with mpi4py, "
             "cannot be emulated"
         )
-    loaded: dict[str, Path | None] = {}
-    for line in _output_of("ldd", str(program)).splitlines():
-        if line_match := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
-            loaded[line_match[1]] = Path(line_match[2]) if line_match[2] else None
+    loaded = _loaded_by(program)
     for name, path in loaded.items():
         if LIBRARY_FILE.match(name):
             raise InputError(
@@ -233,11 +224,27 @@ def check_program(
             f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: computing that they leave out would cost "
             "nothing; build it without them"
         )
+
+
+def program_caveats(
+    program: Path, library: Path, ranks: int = 1, collectives: str | None = None, drawn: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Sentences about what will not be emulated as it should.
+
+    collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
+    """
     return (
         *_own_routines(program, library),
-        *_real_routines(program, library, loaded),
+        *_real_routines(program, library, _loaded_by(program)),
         *_collectives(program, ranks, collectives, drawn),
     )
+
+
+def _loaded_by(program: Path) -> dict[str, Path | None]:
+    """The libraries that it needs, and where they are found."""
+    lines = _output_of("ldd", str(program)).splitlines()
+    matches = filter(None, (re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line) for line in lines))
+    return {match[1]: Path(match[2]) if match[2] else None for match in matches}
 
 
 def _is_compiled(file: Path) -> bool:

@@ -20,7 +20,7 @@ from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
-from lepaute.simulate.smpi.building import calls_blas, check_program, resolve_program
+from lepaute.simulate.smpi.building import calls_blas, check_program, program_caveats, resolve_program
 from lepaute.simulate.smpi.emulated_run import (
     MIN_SHARE,
     EmulatedRun,
@@ -138,9 +138,11 @@ def emulate_run(
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
-    simgrid, library = find_simgrid(), build_library()
+    simgrid = find_simgrid()
+    check_program(program)
+    library = build_library()
     known = tuple(COLLECTIVES) if drawn else ()
-    warnings = check_program(program, library / LIBRARY, ranks, options.collectives, known)
+    warnings = program_caveats(program, library / LIBRARY, ranks, options.collectives, known)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (

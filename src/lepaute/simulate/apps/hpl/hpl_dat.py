@@ -198,41 +198,38 @@ class HplDat:
         others: by field of Hpl, what the file does not say, such as threads_per_rank; the same for all runs
         Raises InputError if there are more than a hundred thousand.
         """
-        lists = self._lists()
-        size = math.prod(len(rows) for _, rows in lists)
+        names, lists = self._lists()
+        size = math.prod(map(len, lists))
         if size > MAX_COMBINATIONS:
             raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MAX_COMBINATIONS}")
-        single = {name: self.values[name][0] for name, dat in places() if dat.loop is None and not dat.beside}
-        names = [name for together, _ in lists for name in together]
+        fields = list(itertools.chain(*names))
         return [
-            Hpl(**single, **dict(zip(names, itertools.chain(*chosen), strict=True)), **others)
-            for chosen in itertools.product(*(rows for _, rows in lists))
+            Hpl(**dict(zip(fields, itertools.chain(*chosen), strict=True)), **others)
+            for chosen in itertools.product(*lists)
         ]
 
-    def _lists(self) -> list[tuple[list[str], list[tuple[Any, ...]]]]:
-        """Of each loop, the outermost first, the fields and their values; a grid has two fields."""
-        known = dict(places())
-        loops = sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None)
-        fields = [[name, *(other for other, dat in known.items() if dat.beside == name)] for _, name in loops]
-        return [(names, list(zip(*(self.values[name] for name in names), strict=True))) for names in fields]
+    def _lists(self) -> tuple[list[list[str]], list[list[tuple[Any, ...]]]]:
+        """The fields of each loop, the outermost first, and their values; a grid has two fields."""
+        known = sorted(places(), key=lambda place: -1 if place[1].loop is None else place[1].loop)
+        names = [[name, *(q for q, dat in known if dat.beside == name)] for name, dat in known if not dat.beside]
+        return names, [list(zip(*map(self.values.__getitem__, together), strict=True)) for together in names]
 
     def contradiction(self, hpl: Hpl, given: Iterable[str] = ()) -> str:
         """What a run has that no run of the file has, but for the fields `given`; empty where there is none."""
         known, run = dict(places()), _in_file(hpl)
-        single = [([name], [self.values[name]]) for name, dat in known.items() if dat.loop is None and not dat.beside]
-        for names, rows in [*self._lists(), *single]:
+        for names, rows in zip(*self._lists(), strict=True):
             value = tuple(run[name] for name in names)
             if value not in rows and names[0] not in given and (names != ["swap_threshold"] or hpl.swap == "mix"):
-                found, *there = (" x ".join(map(str, each)) for each in (value, *rows))
-                return f"{' x '.join(known[name].what for name in names)} is {found}, and HPL.dat has {', '.join(there)}"
+                each = ([known[name].what for name in names], value, *rows)
+                what, found, *there = (" x ".join(map(str, words)) for words in each)
+                return f"{what} is {found}, and HPL.dat has {', '.join(there)}"
         return ""
 
     def unlike(self, hpls: Iterable[Hpl]) -> int:
         """Number of runs of the file that are none of these, which are of it."""
-        lists = self._lists()
-        names = [name for together, _ in lists for name in together]
-        size = math.prod(len(set(rows)) for _, rows in lists)
-        return size - len({tuple(getattr(hpl, name) for name in names) for hpl in hpls})
+        names, lists = self._lists()
+        several = {tuple(getattr(hpl, name) for name in itertools.chain(*names)) for hpl in hpls}
+        return math.prod(len(set(rows)) for rows in lists) - len(several)
 
     def text(self) -> str:
         """The file, as HPL reads it: two titles, output file, device, then a count and a list for each parameter."""

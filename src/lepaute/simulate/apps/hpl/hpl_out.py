@@ -151,9 +151,7 @@ def read_hpl_results(path: Path, given: Mapping[str, Any], dat: "HplDat | None" 
     return parse_hpl_results(text, path.name, given, dat)
 
 
-def parse_hpl_results(
-    text: str, name: str, given: Mapping[str, Any], dat: "HplDat | None" = None
-) -> list[HplResult]:
+def parse_hpl_results(text: str, name: str, given: Mapping[str, Any], dat: "HplDat | None" = None) -> list[HplResult]:
     """The results in the text of a file of that name, in its order.
 
     given: fields of Hpl by other means, such as threads_per_rank, or what a file without list of parameters leaves out
