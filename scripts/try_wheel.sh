@@ -9,13 +9,12 @@ cd "$(dirname "$0")/.."
 wheel=${1:?usage: scripts/try_wheel.sh WHEEL [SUITE]}
 suite=${2:-bookworm}
 root=$(mktemp -d)
-trap 'umount -q "$root/proc" || true; rm -rf "$root"' EXIT
+trap 'umount -q "$root/proc" || true; rm -rf "$root" "$root.log"' EXIT
 inside() { chroot "$root" env -i HOME=/srv LANG=C.UTF-8 COLUMNS=80 PATH=/v/bin:/usr/bin:/bin sh -c "cd /srv && $1"; }
 fail() { echo "try_wheel.sh: $*" >&2; exit 1; }
 
 debootstrap --variant=minbase --include=python3,python3-venv "$suite" "$root" >"$root.log" 2>&1 ||
   { tail -n 5 "$root.log" >&2; fail "debootstrap $suite failed"; }
-rm -f "$root.log"
 mount -t proc proc "$root/proc"
 ! inside 'command -v cc gcc mpicc' || fail 'there is a compiler in the empty system'
 

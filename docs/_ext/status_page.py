@@ -78,8 +78,9 @@ def status_pages() -> Pages:
         *table(
             ("command", "status", "when"),
             [
-                (f"[`{words}`]({_page(words)})", str(status), text)
+                (f"[`{words}`](commands/{words.split()[0]}.md{anchor})", str(status), text)
                 for words, cases in OF_COMMANDS.items()
+                for anchor in [f"#lepaute-{words.replace(' ', '-')}" if " " in words else ""]
                 for status, text in cases
             ],
         ),
@@ -87,8 +88,3 @@ def status_pages() -> Pages:
         "",
     ]
     return {"exit_statuses.md": "\n".join(lines)}
-
-
-def _page(words: str) -> str:
-    name, _, below = words.partition(" ")
-    return f"commands/{name}.md" + (f"#lepaute-{words.replace(' ', '-')}" if below else "")

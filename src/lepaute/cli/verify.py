@@ -117,7 +117,6 @@ def _compared_with_results(
     Ends by the verdict, with --tolerance only where HPL itself calls a result wrong.
     Raises InputError for options that would run something, or that say otherwise than the file.
     """
-    from lepaute.measure.verify.gap import FAILED
     from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
     from lepaute.measure.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
@@ -166,8 +165,8 @@ def _compared_with_results(
             write_atomic(options.report, page(known, title, CAUSES, beside, answer=judged.text, where=where))
     if folder is not None and not options.as_json and known.cases:
         say(f"Picture: {folder / PLOT_FILE}.")
-    if judged.status and (options.tolerance is None or judged.value == FAILED):
-        raise typer.Exit(judged.status)
+    if status := judged.status(limited=options.tolerance is not None):
+        raise typer.Exit(status)
     return known.table
 
 

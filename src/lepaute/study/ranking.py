@@ -145,10 +145,10 @@ class Ranking:
             *((one, self._apart(one)) for one in self.standings if one.flagged),
         ]
 
-    def figures(self, one: Standing) -> dict[str, str]:
+    def figures(self, standing: Standing) -> dict[str, str]:
         """What tables have of it: the response by its title, and the rate of HPL."""
-        rate = {} if one.rate is None else {label("rate_gflops"): one.rate.figure()}
-        return {label(self.response): one.figure, **rate}
+        rate = {} if standing.rate is None else {label("rate_gflops"): standing.rate.figure()}
+        return {label(self.response): standing.figure, **rate}
 
     def _apart(self, one: Standing) -> str:
         words = f"not comparable: {one.trust.shortly}"
@@ -184,9 +184,9 @@ class _Runs:
 
     @property
     def gflop(self) -> float:
-        """Of one run, if that is HPL; else NaN."""
-        one = next(iter(self.outcomes.values())).responses
-        return one.get("time_s", nan) * one.get("rate_gflops", nan)
+        """Of a run, if that is HPL; else NaN."""
+        responses = next(iter(self.outcomes.values())).responses
+        return responses.get("time_s", nan) * responses.get("rate_gflops", nan)
 
     def spread(self, response: str) -> Spread:
         """As of a prediction from these runs."""
@@ -215,11 +215,6 @@ class _Gap:
     @cached_property
     def mean(self) -> float:
         return fsum(self.left.logs) / self.count
-
-    def moved_to(self, mean: float) -> "_Gap":
-        """The same about another mean."""
-        logs = tuple(log + mean - self.mean for log in self.logs)
-        return replace(self, logs=logs, left=adjusted(logs, self.controls))
 
     @property
     def error_sd(self) -> float:
@@ -293,11 +288,11 @@ def rank(
         low, high = (None, None) if run is best else gap.interval or (None, None)
         near = run is best or low is None or high is None or low <= 1.0 <= high
         made = Standing(run.point, len(run.logs), value, ratio, low, high, chance, near, run.trust, gap.enough)
-        own = run is best or made.is_ahead
+        by_itself = run is best or made.is_ahead
         if best_rate is not None:
             rate = Spread(best_rate * run.gflop / best.gflop / ratio, nan, nan)
-            made = replace(made, rate=run.spread("rate_gflops") if own else rate)
-        standings.append(replace(made, spread=run.spread(response)) if own else made)
+            made = replace(made, rate=run.spread("rate_gflops") if by_itself else rate)
+        standings.append(replace(made, spread=run.spread(response)) if by_itself else made)
     standings.sort(key=lambda standing: (standing.point != best.point, standing.ratio))
     loss = fsum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
@@ -344,7 +339,11 @@ def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
     sd = sqrt(fsum((value - mean) ** 2 for value in residual.logs) / degrees) if degrees > 0.0 else 0.0
     sampling_sds = [sampling_sd_of_mean(runs.outcomes[seed] for seed in seeds) for runs in (one, reference)]
     gap = _Gap(logs, controls, residual, sd, degrees, hypot(*sampling_sds))
-    return gap if repeated is None else gap.moved_to(_gap(one, best).mean)
+    if repeated is None:
+        return gap
+    moved = _gap(one, best).mean - gap.mean
+    logs = tuple(log + moved for log in logs)
+    return replace(gap, logs=logs, left=adjusted(logs, controls))
 
 
 def _gaps(runs: Sequence[_Runs], best: _Runs, repeated: _Runs | None = None) -> dict[Point, _Gap]:

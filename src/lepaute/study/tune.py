@@ -26,7 +26,6 @@ from lepaute.study.evaluation import (
     Once,
     Outcome,
     Point,
-    amount_of,
     answered,
     by_point,
     shown,
@@ -176,7 +175,7 @@ class Tuned:
     def _value_of(self, one: Standing) -> str:
         name, unit = RESPONSES.get(self.ranking.response, (self.ranking.response, ""))
         assert one.spread is not None  # of the best, and of those that are ahead of it
-        rate = "" if one.rate is None else f", {amount_of('rate_gflops', one.rate)}"
+        rate = "" if one.rate is None else f", {one.rate.amount('Gflop/s')}"
         return f"{name.removeprefix('the ')} {one.spread.text(unit)}{rate}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -57,10 +57,10 @@ class Verdict:
     case: "Case | None" = None
     lines: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def status(self) -> int:
-        """Exit status: 1 for slower and for failed, 3 where it is not known whether it is slower."""
-        if self.value in (FAILED, FASTER):
+    def status(self, *, limited: bool) -> int:
+        """Exit status: 1 for slower and for failed, 3 where it is not known whether it is slower; limited: by a
+        tolerance, which decides what is slower."""
+        if limited or self.value in (FAILED, FASTER):
             return int(self.value == FAILED)
         return self.decision.status("against", strict=True)
 
@@ -127,7 +127,8 @@ def verdict(
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, common=common))
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
-    size = f"is {way}{among}: {_times(row)} (error {_error(row['error_percent'])})"
+    (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
+    size = f"is {way}{among}: {measured_s} s, predicted {predicted_s} s (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [("rate", f"{rates}, of {case.full_label}")]
@@ -154,7 +155,8 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     messages = 1.0 - computing
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
     outside = prediction.extrapolated_share or 0.0
-    too_much = _more_than_cores_do(case, ratio * predicted_s, platform)
+    flops = hpl.flop_count / (ratio * predicted_s * hpl.ranks * threads)  # of a core
+    too_much = flops > (1.2 * nodes.peak_flops_per_core if nodes.peak_flops_per_core else MAX_OF_A_CORE_FLOPS)
     spare = cores / per_node / threads  # cores for each thread that the prediction has
     several, between = hpl.ranks > 1, hpl.ranks > per_node
     # The only place of these ranges: whether it may be, its name, text, least and largest factor, what it is.
@@ -194,12 +196,6 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     return sorted(fit, key=lambda cause: (not cause.seen, cause.of_messages is (computing >= MOSTLY)))
 
 
-def _more_than_cores_do(case: "Case", measured_s: float, platform: "Platform") -> bool:
-    hpl, peak_flops = case.hpl, platform.nodes.peak_flops_per_core
-    flops = hpl.flop_count / measured_s / (hpl.ranks * hpl.threads_per_rank)
-    return flops > (1.2 * peak_flops if peak_flops else MAX_OF_A_CORE_FLOPS)
-
-
 def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
     """How far the mean of the runs is from the predicted one, over how far the end of its interval is."""
     end_s = row["mean_high_s"] if ratio > 1.0 else row["mean_low_s"]
@@ -209,8 +205,3 @@ def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
 
 def _error(percent: float) -> str:
     return f"{percent:+.1f} %"
-
-
-def _times(row: dict[Any, Any]) -> str:
-    (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
-    return f"{measured_s} s, predicted {predicted_s} s"

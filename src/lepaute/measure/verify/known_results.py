@@ -44,7 +44,7 @@ FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE, VECTOR_FILE)
 class KnownResults:
     """The results of a file by case, and what was predicted for these; table, run_table: as of comparison.compare.
 
-    missing: cases that the HPL.dat has and the file has not
+    dat: of the runs, if that is known
     """
 
     source: str
@@ -53,7 +53,7 @@ class KnownResults:
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
     verdict: Verdict
-    missing: int = 0
+    dat: HplDat | None = None
 
     @property
     def decision(self) -> Decision:
@@ -63,8 +63,8 @@ class KnownResults:
     def warnings(self) -> list[str]:
         """Cases without results, and parameters that neither the file nor the command line says."""
         lines = []
-        if self.missing:
-            lines.append(f"{self.source}: no results of {counted(self.missing, 'further case')} of the HPL.dat")
+        if self.dat is not None and (missing := self.dat.unlike(result.hpl for result in self.results)):
+            lines.append(f"{self.source}: no results of {counted(missing, 'further case')} of the HPL.dat")
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
             values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
             lines.append(
@@ -148,11 +148,10 @@ def known_results(
     given, dat, errors: as in hpl_out.parse_hpl_results
     """
     read = read_hpl_results(path, given, dat)
-    missing = 0 if dat is None else dat.unlike(result.hpl for result in read)
     results = [result for result in read if not result.failed]
     if not results:
         judged = verdict(path.name, read, (), (), platform)
-        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged, missing)
+        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged, dat)
     hpls = list(dict.fromkeys(result.hpl for result in results))
     predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
     several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]
@@ -164,4 +163,4 @@ def known_results(
     runs = pandas.DataFrame(rows)
     table = compare(cases, runs)
     judged = verdict(path.name, read, cases, table.to_dict("records"), platform, per_node)
-    return KnownResults(path.name, cases, read, table, runs, judged, missing)
+    return KnownResults(path.name, cases, read, table, runs, judged, dat)

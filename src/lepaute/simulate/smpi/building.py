@@ -199,8 +199,9 @@ def resolve_program(program: Path) -> Path:
     return program.resolve()
 
 
-def check_program(program: Path) -> None:
-    """Raises InputError if it is none that SMPI and simblas can run."""
+def emulable(program: Path) -> Path:
+    """Its whole path; raises InputError if it is none that SMPI and simblas can run. Nothing is built for that."""
+    program = resolve_program(program)
     if not _is_compiled(program):
         raise InputError(
             f"{program} is no compiled program; name the program itself, and {_BUILD}; scripts, as with mpi4py, "
@@ -224,6 +225,7 @@ def check_program(program: Path) -> None:
             f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: computing that they leave out would cost "
             "nothing; build it without them"
         )
+    return program
 
 
 def program_caveats(
@@ -233,8 +235,10 @@ def program_caveats(
 
     collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
     """
+    routines = _symbols(program, "--defined-only") & _routines(library)
+    has = f"the program has {_list(routines)} of its own: computed, and free of charge; leave them out of its build"
     return (
-        *_own_routines(program, library),
+        *([has] if routines else []),
         *_real_routines(program, library, _loaded_by(program)),
         *_collectives(program, ranks, collectives, drawn),
     )
@@ -264,13 +268,6 @@ def other_mpi_of(path: Path) -> str | None:
         return None
     needed = re.findall(r"\(NEEDED\).*\[([^]]+)\]", _output_of("readelf", "-d", str(path)))
     return next((name for name in needed if LIBRARY_FILE.match(name)), None)
-
-
-def _own_routines(program: Path, library: Path) -> list[str]:
-    routines = _symbols(program, "--defined-only") & _routines(library)
-    if not routines:
-        return []
-    return [f"the program has {_list(routines)} of its own: computed, and free of charge; leave them out of its build"]
 
 
 def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None]) -> list[str]:
