@@ -25,7 +25,7 @@ from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.experiment.ranks import CPUS, SCRIPT, cpus_text, rank_script
 from lepaute.measure.hpl_source import build_hpl
 from lepaute.measure.kernel_set import CORETYPE, blas_environment
-from lepaute.measure.layout import Layout, layout_here
+from lepaute.measure.layout import layout_here
 from lepaute.measure.machine_load import Load, load_between, sample
 from lepaute.measure.sentinel import LIMIT_S, Guard, duration_of
 from lepaute.measure.toolchain import start_here
@@ -120,7 +120,8 @@ class HplProgram(Here):
         Raises EnvironmentProblem if the program fails, prints no result, or takes longer than timeout_s (all its
         processes are ended then).
         """
-        places = _cpus_of_ranks(layout_here(), hpl)
+        layout, threads = layout_here(), hpl.threads_per_rank
+        places = [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
         with temporary_folder("lepaute-hpl-") as folder:
             for name, text in hpl_input_files(hpl, self).items():
                 (folder / name).write_text(text)
@@ -198,12 +199,6 @@ def build_program(progress: Callable[[str], None] | None = None) -> HplProgram:
     Raises EnvironmentProblem if it cannot be built.
     """
     return HplProgram(build_hpl(progress=progress) / "xhpl-lepaute", is_driver=True)
-
-
-def _cpus_of_ranks(layout: Layout, hpl: Hpl) -> list[tuple[int, ...]]:
-    """The hardware threads of each rank on one node: those of the next `threads_per_rank` cores."""
-    threads = hpl.threads_per_rank
-    return [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
 
 
 def hpl_input_files(hpl: Hpl, program: HplProgram) -> dict[str, str]:

@@ -194,7 +194,9 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
     if asked is not None:
         form, note = asked, "asked for"
     elif sample is None:
-        form, note = _without_selection(calls), "too few calls to select by"
+        form, note = default_form(calls.kernel), "too few calls to select by"
+        if len(judged(calls)) < 2 * MIN_CALLS:  # more coefficients would follow single calls
+            form = replace(form, mean=FEW)
     else:
         form, means, levels = _selected_mean(sample, calls.kernel)
     # The polynomial is what the noises are compared by, and what a mixture is measured in.
@@ -211,12 +213,6 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
         fitted = replace(fitted, form=replace(fitted.form, noise=noise))
     modes = noises.modes if noise == "N'" else None
     return fitted, Selection(calls.kernel, fitted.form, means, levels, noises, modes, note)
-
-
-def _without_selection(calls: Calls) -> Form:
-    """The usual form, or with very few calls a product and a constant: more coefficients would follow single calls."""
-    form = default_form(calls.kernel)
-    return replace(form, mean=FEW) if len(judged(calls)) < 2 * MIN_CALLS else form
 
 
 def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], Mapping[str, Candidate]]:
