@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from lepaute.study.configuration import Configurations
     from lepaute.study.schema import Study
 
+
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
 #: Of the variance: of an interaction that explains as much, the best combination is named.

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.prediction.prediction import Prediction, Spread
     from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 
+
 #: Note on a fidelity that was asked for.
 NOT_SAMPLED = "sampled has no effect: there are so few steps that all are simulated"
 #: Shares of runs that meet the slow state: what is less, or more, is said without its figure.
