@@ -8,7 +8,7 @@ from scipy.stats import binom
 from support_comparisons import World, build_and_days
 
 from lepaute.measure.compare.baseline import day_verdicts
-from lepaute.measure.compare.flags import flagged, flags, two_groups
+from lepaute.measure.compare.single_calls import flagged, flags, two_groups
 from lepaute.measure.compare.summaries import mpirun_summaries
 from lepaute.measure.compare.verdicts import SIGNIFICANT, verdicts
 from lepaute.measure.compare.wording import gate, sentence

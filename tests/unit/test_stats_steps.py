@@ -191,7 +191,8 @@ def test_single_interruptions_are_no_wandering_and_hide_none():
     for z in (noise, walk):
         plain, hit = fit_variogram([(t, z)]), fit_variogram([(t, z + spikes)])
         # Taken for errors, spikes of 20 % would make the nugget 100 times as large.
-        assert plain.growth(120.0) / 5.0 < hit.growth(120.0) < plain.growth(120.0) * 5.0
+        of_plain, of_hit = (growth(each.slope_per_s, each.range_s, 120.0) for each in (plain, hit))
+        assert of_plain / 5.0 < of_hit < of_plain * 5.0
         assert hit.nugget < plain.nugget * 3.0
 
 
@@ -200,5 +201,6 @@ def test_values_that_scatter_alone_show_no_more_wandering_than_is_known_of_machi
     found = []
     for seed in range(40):
         z = 0.03 * np.random.default_rng(seed).normal(size=25)
-        found.append((2.0 * fit_variogram([(np.arange(25) * 4.0, z)]).growth(100.0)) ** 0.5)
+        model = fit_variogram([(np.arange(25) * 4.0, z)])
+        found.append((2.0 * growth(model.slope_per_s, model.range_s, 100.0)) ** 0.5)
     assert np.median(found) < 1.5 * PRIOR_RELATIVE_SD

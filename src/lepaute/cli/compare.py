@@ -104,21 +104,6 @@ def _guidelines(
     _end_where_failed([campaign])
 
 
-def _refuse_unused(
-    context: typer.Context, libraries: Sequence[str], measuring: MeasureOptions, options: CompareOptions
-) -> None:
-    """Raises InputError for options that such a measurement makes nothing of."""
-    if options.measure_only or (len(libraries) == 1 and not (options.baseline or options.guidelines)):
-        why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
-        reject_other_options(context, _MEASURING | {"primary", "measure_only"}, why)
-    if measuring.sessions == 1:
-        refuse_options(context, ("every_s",), "there is one session")
-    if measuring.calls is not None and measuring.mpiruns is not None:
-        refuse_options(context, ("precision",), "--calls and --mpiruns say how much is measured")
-    unused = unused_arguments(operation for operation, _ in operations_of(measuring.ops))
-    refuse_options(context, unused, "no operation of --ops uses it")
-
-
 def _compared_files(context: typer.Context, words: Sequence[str], options: CompareOptions) -> "list[Comparison]":
     """The comparisons of the files that the words name; none where they name libraries.
 
@@ -206,7 +191,15 @@ def _measure(
     outputs = [path for path in targets if not (measuring.resume and len(targets) > 1 and path.exists())]
     written = options.outputs_of(measuring.ranks)
     check_outputs({"--output": outputs, **written}, force=options.force)
-    _refuse_unused(context, libraries, measuring, options)
+    if options.measure_only or (len(libraries) == 1 and not (options.baseline or options.guidelines)):
+        why = "--measure-only compares nothing" if options.measure_only else "one library is compared with none"
+        reject_other_options(context, _MEASURING | {"primary", "measure_only"}, why)
+    if measuring.sessions == 1:
+        refuse_options(context, ("every_s",), "there is one session")
+    if measuring.calls is not None and measuring.mpiruns is not None:
+        refuse_options(context, ("precision",), "--calls and --mpiruns say how much is measured")
+    unused = unused_arguments(operation for operation, _ in operations_of(measuring.ops))
+    refuse_options(context, unused, "no operation of --ops uses it")
     _days(options)  # refused before anything is measured
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")

@@ -22,7 +22,7 @@ from lepaute.kit.json_values import from_json
 from lepaute.kit.node_sets import check_node_name
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.metadata import COMPLETE
-from lepaute.measure.schedulers.types import BatchSystem, WaitingJob
+from lepaute.measure.schedulers.types import BatchSystem
 
 #: done: its archive is complete and in the store; not stored: it is not in the store yet; failed: it ended without a
 #: complete one; cancelled: by us, since the node was wanted, or on request; not started: the node was taken before.
@@ -180,7 +180,10 @@ class NodeTests:
         for record in self.kept():
             self._judge(record, now_s)
         waiting = self.batch.waiting()
-        self._make_way(waiting, now_s)
+        for job in waiting:  # tests in the way of others' jobs: on the nodes that a job names, or the youngest ones
+            tests = [record for record in reversed(self.open()) if not job.nodes or record.node in job.nodes]
+            for record in tests[: job.count]:
+                self._cancel(record, f"job {job.job} waits for nodes", now_s)
         due: list[str] = []
         if submit:
             idle = self.idle()
@@ -276,13 +279,6 @@ class NodeTests:
             return
         self._outdated = True
         self._replace(record.ended("done", "", now_s))
-
-    def _make_way(self, waiting: Sequence[WaitingJob], now_s: float) -> None:
-        """Cancels the tests in the way of others' jobs: those on the nodes that a job names, or the youngest ones."""
-        for job in waiting:
-            tests = [record for record in reversed(self.open()) if not job.nodes or record.node in job.nodes]
-            for record in tests[: job.count]:
-                self._cancel(record, f"job {job.job} waits for nodes", now_s)
 
     def _cancel(self, record: SubmittedTest, reason: str, now_s: float, *, started: bool = True) -> None:
         # Written down first: a job that is cancelled and not recorded would count as failed. What it has archived by

@@ -283,12 +283,9 @@ def _effect(
     drawn = np.concatenate([rows @ rest for rows, _ in _arrangements(marks, groups, permutations, rng)])
     if len(drawn) < _MIN_FOR_INTERVAL:
         return Effect(level, difference, math.nan, math.nan)
-    low, high = _few(len(y) - len(size)) * np.quantile(drawn, [0.025, 0.975])
+    # Few residuals, of which the effect has taken one degree of freedom: when exchanged they are spread like a normal
+    # estimate whose error is known.
+    freedom, left = len(y) - len(size), max(len(y) - len(size) - 1, 1)
+    few = math.sqrt(freedom / left) * student_quantile(0.975, left) / student_quantile(0.975, 1e9)
+    low, high = few * np.quantile(drawn, [0.025, 0.975])
     return Effect(level, difference, difference - float(high), difference - float(low))
-
-
-def _few(freedom: int) -> float:
-    """Factor on an interval from few residuals, of which the effect has taken one degree of freedom: when exchanged
-    they are spread like a normal estimate whose error is known."""
-    left = max(freedom - 1, 1)
-    return math.sqrt(freedom / left) * student_quantile(0.975, left) / student_quantile(0.975, 1e9)

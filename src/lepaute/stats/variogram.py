@@ -62,10 +62,6 @@ class VariogramModel:
     span_s: float
     values: int
 
-    def growth(self, lag_s: float) -> float:
-        """The semivariance at a lag less the nugget."""
-        return growth(self.slope_per_s, self.range_s, lag_s)
-
 
 def growth(slope_per_s: float, range_s: float, lag_s: float) -> float:
     """What the semivariance at a lag >= 0 has beyond the nugget."""

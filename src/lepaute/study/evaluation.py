@@ -54,11 +54,6 @@ class Point(Mapping[str, Value]):
         self._values = {str(name): _plain(str(name), values[name]) for name in sorted(values)}
         self._text = json.dumps(self._values, separators=(",", ":"), ensure_ascii=False)
 
-    @classmethod
-    def from_json(cls, text: str) -> "Point":
-        """The point that `to_json` has written."""
-        return cls(json.loads(text))
-
     def to_json(self) -> str:
         """Canonical: equal points have equal texts."""
         return self._text

@@ -283,7 +283,9 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
     found = []
     for term in terms:
         others = [dummies[other] for other in terms if other != term and not set(term) <= set(other)]
-        basis = _basis_of(others, dummies[term], len(points))
+        before = _orthonormal(np.hstack([np.ones((len(points), 1)), *others]))
+        basis, size, _ = np.linalg.svd(dummies[term] - before @ (before.T @ dummies[term]), full_matrices=False)
+        basis = np.asarray(basis[:, size > 1e-6])  # of what the term adds to the others and the mean
         if basis.shape[1] == 0:  # other terms say the same, as in a fraction of a factorial
             continue
         found.append(_term(term, points, basis, values, total, logarithm))
@@ -319,13 +321,6 @@ def _orthonormal(columns: "Floats") -> "Floats":
     """A basis of what the columns span."""
     basis, size, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(basis[:, size > 1e-9 * max(size.max(), 1e-300)])
-
-
-def _basis_of(others: Sequence["Floats"], added: "Floats", count: int) -> "Floats":
-    """A basis of what a term adds to the others and the mean."""
-    before = _orthonormal(np.hstack([np.ones((count, 1)), *others]))
-    basis, size, _ = np.linalg.svd(added - before @ (before.T @ added), full_matrices=False)
-    return np.asarray(basis[:, size > 1e-6])
 
 
 def _term(

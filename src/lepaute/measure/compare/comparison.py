@@ -19,12 +19,11 @@ from lepaute.measure.compare import sessions
 from lepaute.measure.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.measure.compare.factor_effects import FactorEffect, factor_effects
 from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text
-from lepaute.measure.compare.flags import Flags, flagged, flags
 from lepaute.measure.compare.guidelines import Violation, check_guidelines
 from lepaute.measure.compare.report import write_report
 from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.measure.compare.setting import Source, algorithms, different_settings, setting_lines, source
-from lepaute.measure.compare.single_calls import SingleCalls, no_calls, of_rows
+from lepaute.measure.compare.single_calls import Flags, SingleCalls, flagged, flags, no_calls, of_rows
 from lepaute.measure.compare.summaries import (
     NO_SUBJECT,
     ROW,

@@ -11,9 +11,9 @@ from lepaute.kit.text import exact_size, p_text, seconds, with_interval
 from lepaute.measure.archive.mpi_campaign import KIND, settings_text
 from lepaute.measure.compare import call_pictures, pictures
 from lepaute.measure.compare.derived import derived_lines
-from lepaute.measure.compare.flags import flagged
 from lepaute.measure.compare.resampling import normality_sentence
 from lepaute.measure.compare.setting import Source, algorithms, setting_lines
+from lepaute.measure.compare.single_calls import flagged
 from lepaute.measure.compare.summaries import ROW
 from lepaute.measure.compare.verdicts import MARGIN, Verdict, verdicts
 from lepaute.measure.compare.wording import (

@@ -70,9 +70,9 @@ def measure_libraries(
     not its library's, EnvironmentProblem if a library is missing or cannot be measured, KeyboardInterrupt. When
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
-    given = dict(locals())
+    arguments = dict(locals())
     tell, named = progress or silent, named_libraries(libraries)
-    asked = request_of(named, **given)
+    asked = request_of(named, **arguments)
     name, wanted, _ = asked_place(hostfile, scheduler, request, ranks_per_node)
     build_levels = list(dict.fromkeys(build_of(each) for each in combinations(asked.varied)))
     ready = {
@@ -84,32 +84,32 @@ def measure_libraries(
     return comparison.to_the_end(resume=resume)
 
 
-def request_of(named: Sequence[NamedLibrary], **given: Any) -> cases.ComparisonRequest:
+def request_of(named: Sequence[NamedLibrary], **arguments: Any) -> cases.ComparisonRequest:
     """The request that arguments of `measure_libraries` make; raises InputError for what makes no sense."""
-    asked: dict[str, Any] = {**(measure_libraries.__kwdefaults__ or {}), **given}
-    *fewer, most = _numbers_of_ranks(asked["ranks"])
-    place = [asked[name] for name in ("hostfile", "scheduler", "request", "ranks_per_node")]
+    options: dict[str, Any] = {**(measure_libraries.__kwdefaults__ or {}), **arguments}
+    *fewer, most = _numbers_of_ranks(options["ranks"])
+    place = [options[name] for name in ("hostfile", "scheduler", "request", "ranks_per_node")]
     _, wanted, slots = asked_place(*place)
-    operations, compute_s = cases.operations_of(asked["ops"]), asked["compute_s"]
-    reduction = cases.reduction_of(asked["datatype"], asked["op"])
+    operations, compute_s = cases.operations_of(options["ops"]), options["compute_s"]
+    reduction = cases.reduction_of(options["datatype"], options["op"])
     if compute_s is not None:
         operations = cases.with_overlapped(operations)
     reduces = any(operation in cases.REDUCTIONS for operation, _ in operations)
     made = {
         "libraries": tuple((each.label, each.spec) for each in named),
         "operations": operations,
-        "sizes_bytes": cases.sizes_of(asked["sizes"], asked["seed"], reduction if reduces else None),
+        "sizes_bytes": cases.sizes_of(options["sizes"], options["seed"], reduction if reduces else None),
         "ranks": most,
         "fewer_ranks": tuple(fewer),
-        "primary": cases.rows_of(asked["primary"]),
+        "primary": cases.rows_of(options["primary"]),
         "datatype": reduction.datatype,
         "op": reduction.op,
         "compute_s": compute_s or 0.0,
         "nodes": wanted.nodes or "",
         "slots": tuple(slots.items()),
-        "factors": tuple((each.name, each.levels) for each in parse_factors(asked["factors"] or ())),
+        "factors": tuple((each.name, each.levels) for each in parse_factors(options["factors"] or ())),
     }
-    same = {name: asked[name] for name in cases.ComparisonRequest.__dataclass_fields__ if name in asked}
+    same = {name: options[name] for name in cases.ComparisonRequest.__dataclass_fields__ if name in options}
     return cases.ComparisonRequest(**same | made)
 
 

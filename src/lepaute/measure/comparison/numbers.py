@@ -113,13 +113,12 @@ BY_WINDOWS, BY_LEAD = "window", "round-time"
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Calls of each case in an mpirun; the window or lead of each, and of NOTHING; mpiruns of the first stage.
+    """Calls of each case in an mpirun; mpiruns of the first stage.
 
     mpirun_s: what one of the slowest library takes
     """
 
     calls: Mapping[Case, int]
-    windows_ns: Mapping[Case, int]
     first_mpiruns: int
     mpirun_s: float
     derivation: tuple[str, ...]
@@ -231,7 +230,7 @@ def numbers_of_trial(
         )
     if calls is None:
         chosen = {case: _cut(count, factor) for case, count in chosen.items()}
-    return Numbers(chosen, windows_ns, first, mpirun_s(factor), tuple(derivation))
+    return Numbers(chosen, first, mpirun_s(factor), tuple(derivation))
 
 
 def mpiruns_needed(first_stage: pandas.DataFrame, column: str, precision: float) -> dict[tuple[str, Case], float]:

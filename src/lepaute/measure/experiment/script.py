@@ -11,7 +11,7 @@ from lepaute.kit.python_files import Program, line_in
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.experiment.job import Job
 from lepaute.measure.experiment.options import Options
-from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.group import Nodes, NoRecord
 from lepaute.measure.nodes.results import Result, Results, command_text
 from lepaute.measure.schedulers import scheduler
 
@@ -107,7 +107,7 @@ class DryNodes(Nodes):
     """Nodes that list what they are asked for, and do nothing."""
 
     def __init__(self, names: tuple[str, ...], tell: Any) -> None:
-        super().__init__((), _NoRecorder())
+        super().__init__((), NoRecord())
         self._names, self._tell = names, tell
 
     @property
@@ -147,14 +147,6 @@ class DryNodes(Nodes):
 
     def call(self, *_what: Any, **_arguments: Any) -> dict[str, Any]:
         return {}
-
-
-class _NoRecorder:
-    """Records nothing."""
-
-    def command(self, result: Result) -> None: ...
-
-    def file(self, node: str, what: str, path: str, size_bytes: int) -> None: ...
 
 
 def _folded(names: tuple[str, ...]) -> str:

@@ -112,7 +112,8 @@ def findings(archive: Archive | str | Path, factors: Collection[str] = (), colum
         if is_memory(table):
             results.append(Findings(name, (), tuple(_hierarchies(archive, table))))
         else:
-            names = _factors(table, declared, factors)
+            names = factors_of(table, declared)
+            names = (*names, *(name for name in factors if name not in names))
             untested |= _untested(table, design, {*names, column})
             if tests := factor_tests(table, factors=names, column=column):
                 results.append(Findings(name, tests, (), untested))
@@ -121,11 +122,6 @@ def findings(archive: Archive | str | Path, factors: Collection[str] = (), colum
         reasons += Findings("", (), (), untested).notes if looked_at else []
         raise FitError(f"{archive.path}: {'; '.join(reasons)}")
     return results
-
-
-def _factors(table: pandas.DataFrame, declared: tuple[str, ...] | None, asked_for: Collection[str]) -> tuple[str, ...]:
-    factors = factors_of(table, declared)
-    return (*factors, *(name for name in asked_for if name not in factors))
 
 
 def _untested(table: pandas.DataFrame, design: Collection[str] | None, tested: Collection[str]) -> dict[str, str]:

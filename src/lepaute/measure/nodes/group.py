@@ -34,6 +34,14 @@ class Recorder(Protocol):
     def file(self, node: str, what: str, path: str, size_bytes: int) -> None: ...
 
 
+class NoRecord:
+    """Records nothing."""
+
+    def command(self, result: Result) -> None: ...
+
+    def file(self, node: str, what: str, path: str, size_bytes: int) -> None: ...
+
+
 @dataclass(slots=True)
 class Pending:
     """A command that runs on one node."""

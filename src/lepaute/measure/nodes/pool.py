@@ -140,16 +140,13 @@ def clock_offset(channel: Channel) -> ClockOffset:
 
     Source: F. Cristian, Probabilistic clock synchronization, Distributed Computing 3 (1989), section 3.
     """
-    return _best_offset(channel.name, [_probe(channel) for _ in range(PROBES)])
-
-
-def _best_offset(node: str, probes: Sequence[tuple[float, float, float]]) -> ClockOffset:
-    """probes: (sent, the node's clock, received) in seconds, sent and received by the controller's clock."""
+    probes = [_probe(channel) for _ in range(PROBES)]
     sent, node_s, received = min(probes, key=lambda probe: probe[2] - probe[0])
-    return ClockOffset(node, node_s - (sent + received) / 2, (received - sent) / 2, received)
+    return ClockOffset(channel.name, node_s - (sent + received) / 2, (received - sent) / 2, received)
 
 
 def _probe(channel: Channel) -> tuple[float, float, float]:
+    """(sent, the node's clock, received) in seconds, sent and received by the controller's clock."""
     sent = time.time()
     answer = channel.result(channel.ask({"do": "clock"})[1], 30.0)
     received = time.time()

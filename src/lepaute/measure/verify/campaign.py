@@ -149,7 +149,10 @@ def run_cases(
     look = _Sentinels(watch)
     before_s: float | None = None
     while queue:
-        case, repeat, attempt = _next_attempt(queue, runs)
+        # The first planned run, else the first of a case without an undisturbed run, else the first.
+        undisturbed = {recorded.case for recorded in runs if not recorded.disturbed}
+        urgent = (at for at, (case, _, attempt) in enumerate(queue) if not attempt or case not in undisturbed)
+        case, repeat, attempt = queue.pop(next(urgent, 0))
         first_s, more_s = (fsum(run.run.time_s for run in runs if bool(run.attempt) is more) for more in (False, True))
         if attempt and more_s >= max(first_s, REPEATS_S):
             break
@@ -236,13 +239,6 @@ def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:
     if not recorded.disturbed or recorded.attempt >= MAXIMUM_EXTRA_ATTEMPTS:
         return []
     return [(recorded.case, recorded.repeat, recorded.attempt + 1)]
-
-
-def _next_attempt(queue: list[tuple[int, int, int]], runs: Sequence[RecordedRun]) -> tuple[int, int, int]:
-    """Takes the first planned run of the queue, else the first of a case without an undisturbed run, else the first."""
-    undisturbed = {recorded.case for recorded in runs if not recorded.disturbed}
-    places = (place for place, (case, _, attempt) in enumerate(queue) if not attempt or case not in undisturbed)
-    return queue.pop(next(places, 0))
 
 
 def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:

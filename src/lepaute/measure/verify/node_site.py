@@ -19,9 +19,9 @@ from lepaute.measure.kernel_set import blas_environment
 from lepaute.measure.layout import Layout
 from lepaute.measure.machine_load import Load, Sample, load_between, samples
 from lepaute.measure.nodes.channel import Channel, NodeLost
-from lepaute.measure.nodes.group import Nodes
+from lepaute.measure.nodes.group import Nodes, NoRecord
 from lepaute.measure.nodes.pool import Pool
-from lepaute.measure.nodes.results import CommandFailed, Result, check_programs_fit, check_started
+from lepaute.measure.nodes.results import CommandFailed, check_programs_fit, check_started
 from lepaute.measure.schedulers import RankLaunch, Request, scheduler
 from lepaute.measure.sentinel import LIMIT_S as SENTINEL_LIMIT_S
 from lepaute.measure.sentinel import Guard, NodeSentinel
@@ -42,16 +42,6 @@ _TRIAL_S = 300.0
 _LOOK_S = 60.0
 #: Starts of a launcher that fails by itself, before any rank has begun.
 _MAX_STARTS = 4
-
-
-class NoRecord:
-    """No record of what is done on the nodes: only the results of the runs are kept."""
-
-    def command(self, result: Result) -> None:
-        """Nothing."""
-
-    def file(self, node: str, what: str, path: str, size_bytes: int) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)

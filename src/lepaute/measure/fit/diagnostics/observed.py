@@ -46,7 +46,15 @@ def _kernel_seconds(
         at = np.flatnonzero(inside)
         letters = (m[at], n[at], k[at])
         mean[at], deviation[at] = _polynomial(piece.mean, *letters), _polynomial(piece.noise.sd, *letters)
-        _single_cpus(piece, at, (m, n, k), (node, cpu), (mean, deviation))
+        if (table := piece.per_cpu) is None:
+            continue
+        for row in table.rows:  # cpus that have a row of their own
+            values = dict(zip(table.columns, row, strict=True))
+            mine = at[(node[at] == values["node"]) & (cpu[at] == values[table.columns[1]])]
+            if len(mine):
+                letters = (m[mine], n[mine], k[mine])
+                mean[mine] = _polynomial({term: values[term] for term in table.mean_terms}, *letters)
+                deviation[mine] = _polynomial({term: values[f"sd:{term}"] for term in table.sd_terms}, *letters)
     return np.maximum(mean, 0.0), np.maximum(deviation, 0.0)
 
 
@@ -93,27 +101,6 @@ def _polynomial(coefficients: "dict[str, float]", m: Floats, n: Floats, k: Float
     return result
 
 
-def _single_cpus(
-    piece: Piece,
-    at: Integers,
-    letters: tuple[Floats, Floats, Floats],
-    place: tuple[Integers, Integers],
-    results: tuple[Floats, Floats],
-) -> None:
-    """Replaces mean and deviation of the calls on cpus that have a row of their own; `at`: the calls of the piece."""
-    table = piece.per_cpu
-    if table is None:
-        return
-    node, cpu = place[0][at], place[1][at]
-    for row in table.rows:
-        values = dict(zip(table.columns, row, strict=True))
-        mine = at[(node == values["node"]) & (cpu == values[table.columns[1]])]
-        if len(mine):
-            sizes = tuple(values_of[mine] for values_of in letters)
-            results[0][mine] = _polynomial({term: values[term] for term in table.mean_terms}, *sizes)
-            results[1][mine] = _polynomial({term: values[f"sd:{term}"] for term in table.sd_terms}, *sizes)
-
-
 def clocks_of(archives: Sequence[Sequence[pandas.DataFrame]]) -> list[dict[str, float]]:
     """For each archive, what `dated` subtracts on each host, so that dates count from the first of the first archive.
 
@@ -157,21 +144,15 @@ def kernels(
     """
     for threads in sorted({model.threads for model in models}):
         part = table[(table[THREADS] == threads).to_numpy()]
-        if len(part):
-            yield from _of_threads(part, hosts, [model for model in models if model.threads == threads], shape)
-
-
-def _of_threads(
-    table: pandas.DataFrame, hosts: Sequence[str], models: Sequence[KernelModel], shape: NodeShape
-) -> Iterator[Residuals]:
-    names = table["kernel"].astype(str).to_numpy()
-    process = combinations_of(table, ("node", "block", "attempt", "probe", "rank", "cpu"))
-    start = table["start_s"].to_numpy(dtype=np.float64)
-    known = {model.kernel: model for model in models}
-    for name, calls in calls_by_kernel(table).items():
-        if name in known:
+        if part.empty:
+            continue
+        names = part["kernel"].astype(str).to_numpy()
+        process = combinations_of(part, ("node", "block", "attempt", "probe", "rank", "cpu"))
+        start = part["start_s"].to_numpy(dtype=np.float64)
+        known = {model.kernel: model for model in models if model.threads == threads}
+        for name, calls in calls_by_kernel(part).items():
             rows = np.flatnonzero(names == name)
-            if len(rows):
+            if name in known and len(rows):
                 yield _of_kernel(known[name], calls, hosts, process[rows], start[rows], shape)
 
 

@@ -96,7 +96,12 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     if scatter == 0.0:  # all durations are as the mean says, to the last digit
         return NoiseScores((0.0, np.inf, np.inf, np.inf), (Mode(1.0, 0.0, 1.0),), len(residual))
     deviation = deviation * scatter
-    where, n_sd = _fits(kernel, calls.where(good))
+    # Which fit each call is described by, of a piece or of a core in it, numbered from 0 without gaps, and how many
+    # coefficients the standard deviations of these fits have.
+    where, n_sd = np.zeros(int(np.count_nonzero(good)), dtype=np.int64), 0
+    for number, (fit, rows) in enumerate(kernel.fits(calls.where(good))):
+        where[rows] = number
+        n_sd += int(np.count_nonzero(fit.sd))
     constant = np.sqrt(np.bincount(where, deviation**2) / np.bincount(where))[where]
     resolution_sd = BLUR * mean + TICK_S
     modes = standardised_modes(residual / deviation)
@@ -109,17 +114,6 @@ def noise_scores(kernel: FittedKernel, calls: Calls) -> NoiseScores:
     )
     bic = np.array([-2.0 * float(np.sum(density)) + count * np.log(len(residual)) for density, count in fits])
     return NoiseScores(tuple(float(value) for value in bic - bic.min()), modes, len(residual))
-
-
-def _fits(kernel: FittedKernel, calls: Calls) -> tuple[Integers, int]:
-    """Which fit each call is described by, of a piece or of a core in it, numbered from 0 without gaps, and how many
-    coefficients the standard deviations of these fits have."""
-    number = np.zeros(len(calls), dtype=np.int64)
-    coefficients: list[int] = []
-    for fit, rows in kernel.fits(calls):
-        number[rows] = len(coefficients)
-        coefficients.append(int(np.count_nonzero(fit.sd)))
-    return number, sum(coefficients)
 
 
 def _log_normal(residual: Floats, sd: Floats) -> Floats:
@@ -194,7 +188,9 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
     if asked is not None:
         form, note = asked, "asked for"
     elif sample is None:
-        form, note = _without_selection(calls), "too few calls to select by"
+        form, note = default_form(calls.kernel), "too few calls to select by"
+        if len(judged(calls)) < 2 * MIN_CALLS:  # more coefficients would follow single calls
+            form = replace(form, mean=FEW)
     else:
         form, means, levels = _selected_mean(sample, calls.kernel)
     # The polynomial is what the noises are compared by, and what a mixture is measured in.
@@ -211,12 +207,6 @@ def select(calls: Calls, forms: Mapping[str, Form]) -> tuple[FittedKernel, Selec
         fitted = replace(fitted, form=replace(fitted.form, noise=noise))
     modes = noises.modes if noise == "N'" else None
     return fitted, Selection(calls.kernel, fitted.form, means, levels, noises, modes, note)
-
-
-def _without_selection(calls: Calls) -> Form:
-    """The usual form, or with very few calls a product and a constant: more coefficients would follow single calls."""
-    form = default_form(calls.kernel)
-    return replace(form, mean=FEW) if len(judged(calls)) < 2 * MIN_CALLS else form
 
 
 def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate, ...], Mapping[str, Candidate]]:

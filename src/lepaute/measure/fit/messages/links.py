@@ -19,7 +19,7 @@ import pandas
 from lepaute.errors import FitError
 from lepaute.measure.fit.messages import conditions, distances
 from lepaute.measure.fit.messages import network as networks
-from lepaute.measure.fit.messages.segment import FittedSegment, Series, relative_line, series_of
+from lepaute.measure.fit.messages.segment import FittedSegment, relative_line, series_of
 from lepaute.simulate.platform.network_model import Network
 
 
@@ -279,18 +279,12 @@ def _fit(
     if condition is None:
         under = with_busy_receivers(idle, tables.ring)
     else:
-        under = _loaded(idle, loaded[condition], idle.limits)
+        # All else as on idle nodes, which the ring does not measure: what flows share, probes, messages with gaps.
+        under_load = loaded[condition]
+        half = under_load["pingpong"].scaled(0.5)
+        segments = networks.fit_segments(half, under_load["isend"], under_load["recv"], idle.limits)
+        under = replace(idle, segments=segments, sizes=networks.size_range(half))
     return idle, under, effects, unknown
-
-
-def _loaded(
-    idle: networks.FittedNetwork, series: dict[str, Series], limits: networks.ProtocolLimits
-) -> networks.FittedNetwork:
-    """The segments under a condition; all else as on idle nodes, which the ring does not measure: what flows share, the
-    cost of probes, messages with gaps."""
-    half = series["pingpong"].scaled(0.5)
-    segments = networks.fit_segments(half, series["isend"], series["recv"], limits)
-    return replace(idle, segments=segments, sizes=networks.size_range(half))
 
 
 def _of(frame: pandas.DataFrame, link: str) -> pandas.DataFrame:

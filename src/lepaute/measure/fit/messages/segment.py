@@ -187,7 +187,11 @@ def fit_segment(
     posting = relative_line(isend, isend.capped_s)
     send = posting if protocol in ("eager", "detached") else (0.0, 0.0)
     taking = relative_line(receive, receive.capped_s) if protocol == "eager" else (0.0, 0.0)
-    send, taking = _within_one_way(relative_line(message, times_s), send, taking)
+    # MPI_Isend and MPI_Recv timed apart can take longer than within a ping-pong, where buffers are warm: then both are
+    # scaled, term by term, to what the whole has (intercepts against intercepts, slopes against slopes).
+    terms = zip(relative_line(message, times_s), send, taking, strict=True)
+    low, steep = (min(1.0, whole / (first + last)) if first + last > 0 else 1.0 for whole, first, last in terms)
+    send, taking = (send[0] * low, send[1] * steep), (taking[0] * low, taking[1] * steep)
     rest = times_s - sum((part[0] + part[1] * message.size_bytes) for part in (send, taking))
     latency, per_byte = relative_line(message, rest)
     bandwidth = min(1.0 / per_byte, HIGHEST_BANDWIDTH_BPS) if per_byte > 0 else HIGHEST_BANDWIDTH_BPS
@@ -220,18 +224,6 @@ def _times(message: Series) -> Floats:
     slow = float(np.median(message.duration_s[beyond] / message.typical_s[beyond]))
     result: Floats = np.minimum(message.duration_s, min(CAP * slow, HIGHEST_CAP) * message.typical_s)
     return result
-
-
-def _within_one_way(
-    whole: tuple[float, float], send: tuple[float, float], receive: tuple[float, float]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Overheads that do not exceed the one-way time they are part of.
-
-    MPI_Isend and MPI_Recv timed apart can take longer than within a ping-pong, where buffers are warm: then both are
-    scaled, term by term, to what the whole has (intercepts against intercepts, slopes against slopes).
-    """
-    factors = [min(1.0, whole[i] / (send[i] + receive[i])) if send[i] + receive[i] > 0 else 1.0 for i in range(2)]
-    return (send[0] * factors[0], send[1] * factors[1]), (receive[0] * factors[0], receive[1] * factors[1])
 
 
 def _relative_sd(ratio: Floats, pairs: bool) -> float:
