@@ -89,6 +89,29 @@ def sentinel_rows(
     return pandas.concat(frames, ignore_index=True)
 
 
+#: What is known of a node of two cores.
+MACHINE: dict[str, Any] = {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}}
+#: Seconds for a product and a sum, of each core of two nodes.
+RATES = {("n1", 0): 2.0e-11, ("n1", 1): 2.2e-11, ("n2", 0): 3.0e-11, ("n2", 1): 3.3e-11}
+INTERCEPT_S, GAMMA = 1e-6, 0.05  # the noise's sd over the mean
+
+
+def kernels_of_two_nodes(
+    day: float = 1.0, rows: int = 4000, blocks: int = 5, slower_a_block: float = 0.0
+) -> pandas.DataFrame:
+    """dgemm of all cores on a day that makes all slower by that factor, and each block by as much more."""
+    rng = np.random.default_rng(7)
+    m, n = np.floor(10 ** rng.uniform(1.5, 3.0, (2, rows))).astype(int)
+    host, cpu, block = rng.choice(["n1", "n2"], rows), rng.integers(0, 2, rows), rng.integers(0, blocks, rows)
+    rate = np.array([RATES[name, number] for name, number in zip(host, cpu, strict=True)])
+    noise = (np.abs(rng.normal(size=rows)) - np.sqrt(2 / np.pi)) / np.sqrt(1 - 2 / np.pi)
+    duration = rate * day * (1 + slower_a_block * block) * m * n * 128 * (1 + GAMMA * noise) + INTERCEPT_S
+    columns = {"design_row": 0, "kind": "hpl_step", "position": 1, "kernel": "dgemm", "m": m, "n": n, "k": 128}
+    columns |= {"start_s": np.cumsum(duration), "duration_s": duration, "rank": 0, "cpu": cpu, "host": host}
+    columns |= {"block": block, "attempt": 0, "disturbed": False, "probe": "hpl_steps_1x1"}
+    return pandas.DataFrame({**columns, "clock_cost_s": 0.0})
+
+
 def write_calibration(
     path: Path,
     kernels: pandas.DataFrame | None = None,

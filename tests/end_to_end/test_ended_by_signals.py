@@ -17,7 +17,11 @@ EXPERIMENT = Path(__file__).parents[2] / "examples" / "experiments" / "memory_co
 HPL = ("-p", "dahu", "--n", "20k")
 #: Each with what it has done, in a file, when it is under way; or what it has said.
 COMMANDS = {
-    "predict": (["predict", "hpl", *HPL, "--nb", "128", "--grid", "8x8", "--runs", "5000"], "will take about"),
+    # A day: a thousand runs of 65 million messages and more, of which the signal comes in the middle of the first.
+    "predict": (
+        "predict hpl -p dahu --n 800k --nb 16 --grid 32x32 --runs 1000 --fidelity full".split(),
+        "will take about",
+    ),
     "study": (["study", "ready", "nb-and-grid", *HPL, "--runs", "500", "--scheduler", "threads"], " simulations"),
     "study of processes": (
         ["study", "ready", "nb-and-grid", *HPL, "--runs", "500", "--scheduler", "local"],
@@ -58,6 +62,7 @@ def test_a_signal_ends_it_with_a_line_and_leaves_no_process(tmp_path: Path, name
     assert "Traceback" not in told
     assert "resource_tracker" not in told
     assert [line for line in told.splitlines() if LINE.fullmatch(line)], told
+    assert "lepaute: interrupted; --resume continues\n" in told or "study" not in name
     wait_until(lambda: not any(alive(each) for each in begun), "the end of what it started")
     assert not list(folder.rglob(".lepaute-*"))
 

@@ -3,15 +3,10 @@
 import contextlib
 import io
 import json
-import os
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from support_limits import HANG_S
 
 from lepaute.cli.main import main
 from lepaute.simulate import tasks as estimate
@@ -19,10 +14,6 @@ from lepaute.simulate.apps.hpl import work
 from lepaute.simulate.native import NativeSimulator
 
 DAT = Path(__file__).parents[1] / "data" / "hpl_dat" / "HPL.dat"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "lepaute.cli.main", "predict", "hpl", "-p", "dahu", *arguments]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -142,31 +133,24 @@ def test_hosts_and_ranks_go_where_their_files_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--mapping", "hostfile"), "mapping is 'hostfile'"),
-        (("--mapping-seed", "3"), "--mapping-seed goes with --mapping random"),
         (("--hostfile", "hosts"), "hosts:2: host dahu-77 is no node of platform dahu-2020-01"),
         (("--hostfile", "few"), "few has 2 slots, too few for 4 ranks"),
         (("--hostfile", "none"), "none: cannot be read (No such file"),
         (("--rankfile", "ranks"), "ranks:2: rank 1 needs 1 core and finds 0 free, rank 0 has it"),
         (("--rankfile", "ranks", "--mapping", "random"), "a rankfile places every rank"),
         (("--threads-per-rank", "4"), "no kernel models for 4 threads a rank; it has them for 1"),
-        (("--fidelity", "high"), "fidelity is 'high'"),
-        (("--trace-ranks", "0"), "ask for --trace FILE"),
         (("--trace", "t.parquet", "--trace-ranks", "3-1"), "a range must increase, such as 1-3"),
         (("--trace", "t.parquet", "--trace-ranks", "one"), "--trace-ranks is 'one'"),
         (("--trace", "t.parquet", "--trace-ranks", "0,4"), "there is no rank 4 to trace; this run has ranks 0 to 3"),
         (("--gantt", "t.png", "--trace-steps", "7-8"), "there is no step 8 to trace; this run has steps 0 to 7"),
     ],
 )
-def test_bad_mappings_and_requests_are_one_clear_line(tmp_path, monkeypatch, capsys, arguments, words):
+def test_bad_mappings_and_requests_are_one_clear_line(tmp_path, monkeypatch, refusal_of, arguments, words):
     monkeypatch.chdir(tmp_path)
     Path("hosts").write_text("dahu-1:2\ndahu-77:2\n")
     Path("few").write_text("dahu-1:2\n")
     Path("ranks").write_text("rank 0=dahu-1 slot=4\nrank 1=dahu-1 slot=4\n")
-    status = main(["predict", "hpl", "-p", "dahu", "--n", "1000", "--grid", "2x2", *arguments])
-    out, err = capsys.readouterr()
-    assert (status, out, len(err.splitlines())) == (2, "", 1), err
-    assert words in err
+    assert words in refusal_of("predict", "hpl", "-p", "dahu", "--n", "1000", "--grid", "2x2", *arguments)
 
 
 def test_a_long_prediction_is_announced_with_how_long_it_will_take(monkeypatch, capsys):
@@ -195,18 +179,6 @@ def test_the_announced_time_is_that_of_the_steps_that_will_be_simulated(monkeypa
     for fidelity in ("full", "sampled"):
         assert json_of(*line, "--fidelity", fidelity)["fidelity"] == fidelity
     assert 0.03 < asked[1] / asked[0] < 0.6  # 135 of 2000 steps
-
-
-def test_an_interrupt_is_answered_at_once_however_long_the_runs_are() -> None:
-    # A day: a thousand runs of 65 million messages and more. A single one is far longer than what is waited here.
-    arguments = command("--n", "800k", "--nb", "16", "--grid", "32x32", "--runs", "1000", "--fidelity", "full")
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        announced = process.stderr.readline()
-        time.sleep(0.5)
-        os.kill(process.pid, signal.SIGINT)
-        _, told = process.communicate(timeout=HANG_S)
-    assert "this will take about" in announced
-    assert (process.returncode, told) == (130, "lepaute: interrupted\n")
 
 
 def test_several_values_are_all_combined(tmp_path: Path) -> None:

@@ -364,8 +364,6 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm: SlurmFarm, request_:
         (Request(job="12; true"), "is not an? .* job id"),
         (Request(nodes="n1", count=2), "give one of them"),
         (Request(count=0), "count is 0"),
-        (Request(walltime_s=-1), "walltime is -1 s"),
-        (Request(walltime_s=float("nan")), "walltime is nan s"),
         (Request(queue="-x"), "--queue is '-x'"),
         (Request(nodes="n1;x"), "not a set of nodes"),
     ],

@@ -32,7 +32,6 @@ ALLOWED = {
     "end_to_end/test_emulate_against.py": "times are simulated",
     "end_to_end/test_emulate_failures.py": "an interrupt at any moment; later is more telling",
     "end_to_end/test_emulate_habits.py": "times are simulated",
-    "end_to_end/test_predict_dat.py": "an interrupt at any moment; later is more telling",
     "end_to_end/test_record.py": "an error below half of the 11 days that the clocks are apart",
     "end_to_end/test_verify_command.py": "what is compared is a prediction",
     "farms/daemons.py": "asks again, whether a port of this machine answers",

@@ -95,23 +95,6 @@ def platforms(draw: st.DrawFn) -> Platform:
     )
 
 
-def test_a_tree_of_one_switch_comes_in_again_without_cables_between_switches():
-    segment = Segment(above_bytes=0, protocol="eager", latency_s=2.0**-7, bandwidth_Bps=1e6)
-    platform = Platform(
-        name="0",
-        nodes=Nodes(count=5, cores=1),
-        kernels=(),
-        network=Network(
-            flow_factor="scale",
-            node_link=NodeLink(bandwidth_Bps=1e6),
-            loopback=Loopback(bandwidth_Bps=1e6),
-            remote=Remote(segments=(segment,)),
-        ),
-        topology=Topology(kind="fat-tree", parameters="1;5;1;1"),
-    )
-    assert import_xml(export_xml(platform).text).platform == platform
-
-
 @pytest.mark.slow
 @given(platforms())
 @settings(max_examples=150)

@@ -103,6 +103,11 @@ def outcome_of(number: int, way: str, read: Callable[[Path], Any], path: Path) -
     return Outcome(number, way, READ)
 
 
+def _files(*patterns: str) -> Callable[[], list[bytes]]:
+    """Of tests/data."""
+    return lambda: [path.read_bytes() for pattern in patterns for path in sorted(DATA.glob(pattern))]
+
+
 def _platforms() -> list[bytes]:
     texts = [path.read_bytes() for path in sorted((DATA / "platforms").glob("*.yaml"))]
     texts += [
@@ -134,10 +139,6 @@ def _settings() -> list[bytes]:
 def _read_settings(path: Path) -> None:
     text = path.read_bytes().decode(errors="surrogateescape")  # as arguments come
     override(load_platform(DATA / "platforms/small.yaml"), settings_of([text]))
-
-
-def _hpl_dat() -> list[bytes]:
-    return [(DATA / "hpl_dat/HPL.dat").read_bytes()]
 
 
 def _read_hpl_dat(path: Path) -> None:
@@ -267,14 +268,6 @@ blas"
 """
 
 
-def _reframe_logs() -> list[bytes]:
-    return [path.read_bytes() for path in sorted(_FOREIGN.glob("reframe*.log"))]
-
-
-def _reframe_databases() -> list[bytes]:
-    return [(_FOREIGN / "reframe_results.db").read_bytes()]
-
-
 def _changed_database(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, bytes]:
     """Bytes, or the report of a session: its pages of JSON, or a value in it."""
     if rng.random() < 0.4:
@@ -365,14 +358,6 @@ def _compare_output(path: Path) -> object:
     return read
 
 
-def _read_durations(path: Path) -> object:
-    return [(table, table.x.tolist(), table.duration_s.tolist(), table.notes) for table in read_durations(path)]
-
-
-def _hpl_results() -> list[bytes]:
-    return [path.read_bytes() for path in sorted((DATA / "hpl_out").glob("*.out"))]
-
-
 def _studies() -> list[bytes]:
     examples = DATA.parents[1] / "examples"
     return [
@@ -385,10 +370,6 @@ def _inventories() -> list[bytes]:
         b"node,chassis,rack\nnode[1-4],c1,r1\nnode[5-8],c2,r1\nnode9,,r2\n",
         b"\xef\xbb\xbfnode,switch\n13/14,s1\n15,s2\n",
     ]
-
-
-def _changelogs() -> list[bytes]:
-    return [path.read_bytes() for name in ("events", "outliers") for path in sorted(DATA.rglob(f"{name}.csv"))]
 
 
 def _read_changelog(path: Path) -> object:
@@ -407,32 +388,37 @@ day,node,cpu,mnk,1,sd:mnk
 """
 
 
-def _node_sets() -> list[bytes]:
-    return [b"node[1-4,7].site", b"a,b,c-[001-100]", b"dahu-1-2"]
-
-
 #: Lines with a word, and no comments.
 LINES = r"\s*[^#\s]"
 KINDS = {
-    "durations": Kind(_benchmark_outputs, _read_durations, rows=r"\s*\d"),
-    "hpl-results": Kind(_hpl_results, lambda path: read_hpl_results(path, {}), rows=r"W[RC]"),
+    "durations": Kind(
+        _benchmark_outputs,
+        lambda path: [
+            (table, table.x.tolist(), table.duration_s.tolist(), table.notes) for table in read_durations(path)
+        ],
+        rows=r"\s*\d",
+    ),
+    "hpl-results": Kind(_files("hpl_out/*.out"), lambda path: read_hpl_results(path, {}), rows=r"W[RC]"),
     "study": Kind(_studies, load_study),
     "inventory": Kind(_inventories, read_inventory, rows=LINES),
-    "changelog": Kind(_changelogs, _read_changelog, rows=LINES),
+    "changelog": Kind(_files("**/events.csv", "**/outliers.csv"), _read_changelog, rows=LINES),
     "coefficients": Kind(lambda: [_COEFFICIENTS], read_coefficients, rows=LINES),
     "slots": Kind(
         _hostfiles, lambda path: read_slots(read_text(path, "a hostfile"), path.name), rows=r"[^#=]*(slots?.*)?$"
     ),
-    "node-set": Kind(_node_sets, lambda path: parse_node_set(path.read_bytes().decode(errors="surrogateescape"))),
+    "node-set": Kind(
+        lambda: [b"node[1-4,7].site", b"a,b,c-[001-100]", b"dahu-1-2"],
+        lambda path: parse_node_set(path.read_bytes().decode(errors="surrogateescape")),
+    ),
     "benchmark-output": Kind(_short_outputs, _compare_output, share=0.2, rows=r"\s*\d"),
-    "reframe": Kind(_reframe_logs, _read_foreign, rows=r"(?!.*job_completion_time).*\S"),
-    "reframe-base": Kind(_reframe_databases, _read_foreign, _changed_database),
+    "reframe": Kind(_files("watch/foreign/reframe*.log"), _read_foreign, rows=r"(?!.*job_completion_time).*\S"),
+    "reframe-base": Kind(_files("watch/foreign/reframe_results.db"), _read_foreign, _changed_database),
     "hpl-output": Kind(_hpl_output, _read_foreign, rows=r"W[RC]"),
     "csv": Kind(lambda: [_CSV, gzip.compress(_CSV)], _read_csv, rows=LINES),
     "mapping": Kind(lambda: [_MAPPING], _read_mapping),
     "platform": Kind(_platforms, _read_platform),
     "set": Kind(_settings, _read_settings),
-    "hpl-dat": Kind(_hpl_dat, _read_hpl_dat),
+    "hpl-dat": Kind(lambda: [(DATA / "hpl_dat/HPL.dat").read_bytes()], _read_hpl_dat),
     "hostfile": Kind(_hostfiles, lambda path: read_hostfile(path, load_platform("dahu")), rows=r"[^#=]*(slots?.*)?$"),
     "rankfile": Kind(_rankfiles, lambda path: read_rankfile(path, load_platform("dahu")), rows=LINES),
     "xml": Kind(_xml, _read_xml),

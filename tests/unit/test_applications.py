@@ -29,7 +29,6 @@ def example_of(name: str) -> Application:
 
 ALL = {"hpl": HPL} | {name: example_of(name) for name in APPLICATIONS if name not in ("hpl", "trace")}
 STENCIL = ALL["stencil"]
-STENCIL_COMMAND = ["predict", "stencil", "-p", "dahu", "--cells", "32x32x32", "--grid", "2x2x1", "--cell-time", "1e-9"]
 
 
 @pytest.mark.parametrize("application", ALL.values(), ids=ALL)
@@ -70,16 +69,6 @@ def test_rates_are_those_of_the_application() -> None:
     with pytest.raises(AttributeError, match="stencil has no rate in Gflop/s"):
         stencil.rate_gflops  # noqa: B018 - reading it raises
     assert list(stencil.runs.columns) == ["seed", "time_s", "rate_cells_per_s"]
-
-
-def test_the_stencil_takes_what_hpl_takes(tmp_path, refusal_of, json_of):
-    command = [*STENCIL_COMMAND, "--json", "--runs", "2"]
-    picture, trace = tmp_path / "runs.png", tmp_path / "trace.parquet"
-    result = json_of(*command, "--mapping", "random", "--plot", picture, "--trace", trace)
-    assert result["parameters"]["mapping"] == "random"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert trace.is_file()
-    assert "fidelity is 'sampled'; it is one of auto, full" in refusal_of(*command, "--fidelity", "sampled")
 
 
 def test_an_engine_says_what_it_cannot_simulate(tmp_path: Path) -> None:

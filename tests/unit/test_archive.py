@@ -130,14 +130,6 @@ def test_a_name_given_twice_is_refused(tmp_path: Path) -> None:
     assert "metadata.json is there twice" in refused(path)
 
 
-def test_a_file_that_changed_after_it_was_opened_is_noticed(archive_file: Path) -> None:
-    archive = Archive.open(archive_file)
-    with ArchiveWriter(archive_file, dict(METADATA)) as writer:
-        writer.add_bytes("raw/block0/p2p.csv", RAW.replace(b"17", b"18"))
-    with pytest.raises(ArchiveError, match="changed since the archive was opened"):
-        archive.read_bytes("raw/block0/p2p.csv")
-
-
 def write_and_raise(path: Path, error: type[BaseException]) -> None:
     with ArchiveWriter(path, dict(METADATA)) as writer:
         writer.add_bytes("new.csv", b"a\n2\n")

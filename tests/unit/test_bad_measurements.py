@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from support_fit import kernel_rows, message_rows, write_calibration
+from support_fit import MACHINE, RATES, kernel_rows, kernels_of_two_nodes, message_rows, write_calibration
 
 from lepaute.cli.main import main
-from lepaute.measure.archive import Archive, ArchiveWriter
+from lepaute.measure.archive import Archive
 from lepaute.measure.fit import platform_and_models
 from lepaute.measure.fit.messages.links import node_link_Bps, over_link
 from lepaute.measure.fit.messages.network import FittedNetwork
@@ -137,22 +137,8 @@ def test_messages_of_one_size_are_refused_or_flagged(tmp_path, capsys):
         assert ("message pingpong", "sizes") in kinds
 
 
-#: Seconds per flop-pair of each core of each node, and affine costs of messages: latency, bytes per second.
-RATES = {("n1", 0): 2.0e-11, ("n1", 1): 2.2e-11, ("n2", 0): 3.0e-11, ("n2", 1): 3.3e-11}
+#: Affine costs of messages: latency, bytes per second.
 LINKS = {"local": (1e-6, 8e9), "remote": (2e-5, 1.2e9)}
-NOISE = 1 + 0.05 * np.sqrt(2 / np.pi)  # mean of the factor 1 + 0.05 |N(0, 1)|
-
-
-def kernel_table(rows: int = 6000) -> pandas.DataFrame:
-    rng = np.random.default_rng(1)
-    m, n = np.floor(10 ** rng.uniform(1, 3.5, (2, rows))).astype(int)
-    host, cpu = rng.choice(["n1", "n2"], rows), rng.integers(0, 2, rows)
-    rate = np.array([RATES[name, number] for name, number in zip(host, cpu, strict=True)])
-    duration = (rate * m * n * 128 + 1e-6) * (1 + 0.05 * np.abs(rng.normal(size=rows)))
-    columns = {"design_row": 0, "kind": "hpl_step", "position": 1, "kernel": "dgemm", "m": m, "n": n, "k": 128}
-    columns |= {"start_s": np.cumsum(duration), "duration_s": duration, "rank": 0, "cpu": cpu, "host": host}
-    columns |= {"block": rng.integers(0, 5, rows), "attempt": 0, "disturbed": False, "probe": "hpl_steps_1x1"}
-    return pandas.DataFrame({**columns, "clock_cost_s": 0.0})
 
 
 def message_table(links: tuple[str, ...] = ("local", "remote"), exchange_factor: float = 1.0) -> pandas.DataFrame:
@@ -173,22 +159,12 @@ def message_table(links: tuple[str, ...] = ("local", "remote"), exchange_factor:
     return pandas.concat(frames, ignore_index=True).assign(clock_cost_s=0.0, **common)
 
 
-def machine(**more: Any) -> dict[str, Any]:
-    return {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}, **more}
-
-
 def write(
     path: Path, *, messages: pandas.DataFrame | None = None, kernels: pandas.DataFrame | None = None, **n2: Any
 ) -> Path:
-    metadata = {
-        "kind": "calibration", "created": "2026-11-21T00:00:00+00:00", "lepaute_version": "0", "host": "n1,n2",
-        "machines": {"n1": machine(), "n2": machine(**n2)}, **machine(), "memory_bytes": 8 << 30, "warnings": [],
-        "mpi": {},
-    }  # fmt: skip
-    with ArchiveWriter(path, metadata) as archive:
-        archive.add_table("observations/kernels.parquet", kernel_table() if kernels is None else kernels)
-        archive.add_table("observations/p2p.parquet", message_table() if messages is None else messages)
-    return path
+    calls = kernels_of_two_nodes() if kernels is None else kernels
+    ways = message_table() if messages is None else messages
+    return write_calibration(path, calls, ways, host="n1,n2", machines={"n1": MACHINE, "n2": MACHINE | n2})
 
 
 def fitted(path: Path) -> tuple[Platform, list[str]]:
@@ -204,7 +180,7 @@ def test_the_speed_of_each_core_of_each_node_comes_back(tmp_path: Path) -> None:
     table = dgemm.pieces[-1].per_cpu
     column = table.columns.index("mnk")
     found = {(f"n{row[0]:g}", int(row[1])): row[column] for row in table.rows}
-    assert found == {core: pytest.approx(rate * NOISE, rel=0.02) for core, rate in RATES.items()}
+    assert found == {core: pytest.approx(rate, rel=0.02) for core, rate in RATES.items()}
     assert warnings == []
 
 
@@ -247,7 +223,7 @@ def test_opposite_messages_that_slow_each_other_are_told_since_a_platform_cannot
 
 @pytest.mark.slow
 def test_a_node_that_was_lost_before_it_had_rows_is_no_node_of_the_platform(tmp_path: Path) -> None:
-    kernels = kernel_table()
+    kernels = kernels_of_two_nodes()
     platform, warnings = fitted(write(tmp_path / "c.zip", kernels=kernels[kernels["host"] == "n1"]))
     assert platform.nodes.count == 1
     assert warnings == ["n2 was not measured, and is no node of the platform"]

@@ -164,15 +164,6 @@ def test_an_ascii_terminal_gets_codes_in_the_place_of_characters(tmp_path: Path)
         assert b"Traceback" not in result.stderr
 
 
-def test_an_interrupt_is_one_line_and_status_130(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
-    def command() -> None:
-        raise KeyboardInterrupt
-
-    install(command=command)
-    assert main(["doctor"]) == 130
-    assert capsys.readouterr().err == "lepaute: interrupted\n"
-
-
 def test_the_only_subcommand_of_a_command_keeps_its_name(install, refusal_of, output_of):
     app = typer.Typer()
 

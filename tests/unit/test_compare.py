@@ -122,8 +122,9 @@ def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path
     assert "MPI_MAX of MPI_FLOAT" in (tmp_path / "r.html").read_text()
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_refused(tmp_path, refusal_of):
     one = campaign(tmp_path / "one.zip")
+    assert "libraries cannot be mixed" in refusal_of("compare", one.path, "openmpi")
     with pytest.raises(InputError, match="no library lam; choose among openmpi, mpich"):
         archives(one, left="lam")
     with pytest.raises(InputError, match="have 2 and 3 ranks"):
@@ -172,20 +173,6 @@ def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, output_of):
     assert found.verdicts[2].ratio == pytest.approx(np.exp(0.3), rel=0.03)
     assert "Bcast, cache=cold" in output_of("compare", path, "--report", tmp_path / "r.html")
     assert "Bcast, cache=cold" in (tmp_path / "r.html").read_text()
-
-
-def test_the_command_compares_archives_and_refuses_what_is_mixed(tmp_path, json_of, output_of, refusal_of):
-    path, other = tmp_path / "c.zip", tmp_path / "d.zip"
-    campaign(path)
-    campaign(other, ("mpich", "intel"))
-    assert "openmpi is faster" in output_of("compare", path)
-    assert json_of("compare", path, other, "--left", "openmpi", "--right", "intel", "--json")["right"] == "intel"
-    for words, message in (
-        ((str(path), str(other)), "name the two to compare"),
-        ((str(path), "openmpi"), "libraries cannot be mixed"),
-        ((str(path), "--margin", "0"), "--margin is 0 %; it must be above 0"),
-    ):
-        assert message in refusal_of("compare", *words)
 
 
 def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -> None:

@@ -256,8 +256,6 @@ def test_the_command_writes_a_page_and_data_that_say_the_same(archive, tmp_path,
     assert content["archives"][0]["id"] == archive.id
     assert isinstance(content["rows_that_depend_on_the_summary"], list)
     for words, message in (
-        ((str(archive.path), "--report", str(tmp_path / "r.txt")), "the name must end in .html"),
-        ((str(archive.path), "--report", str(archive.path)), "the name must end in .html"),
         (("openmpi", "mpich", "--measure-only", "--force", "--report", str(page)), "leave out --report"),
         (("openmpi", "mpich", "a=mpich", "--force", "--report", str(page)), "name them with --left and --right"),
     ):

@@ -124,8 +124,6 @@ def test_messages_of_a_loaded_machine_are_fitted_on_demand_and_the_difference_is
         (lambda path: write_calibration(path, host="there"), (), "host is there"),
         (lambda path: write_calibration(path, kind="verification"), (), "not a calibration"),
         (write_calibration, (), "other.zip: is the same calibration as"),
-        (None, ("--kernel-model", "M-9/N-1"), "is not a kernel model"),
-        (archive_with_a_ring, ("--network-condition", "busy"), "--network-condition is busy"),
         (archive_with_a_ring, ("--network-condition", "iprobe"), "not measured under iprobe, only under idle, dgemm"),
     ],
 )

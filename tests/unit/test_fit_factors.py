@@ -1,8 +1,10 @@
 """Tests of factors in observations: what was exchanged, what is confounded, and what stays out of the models."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -131,6 +133,15 @@ def test_a_column_is_a_factor_where_it_is_declared_so_and_nowhere_else() -> None
     assert factors_of(table, design=None) == ("pinning", "warm", "fan_speed")  # a table that nobody declared
 
 
+def experiment(path: Path, table: pandas.DataFrame, design: Mapping[str, Sequence[Any]] | None = None) -> Archive:
+    """An archive of these observations; design: the levels of its factors."""
+    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}) as archive:
+        archive.add_table("observations/observations.parquet", table)
+        if design is not None:
+            archive.add_bytes("design.csv", full_factorial(design, seed=1).to_csv().encode())
+    return Archive.open(path)
+
+
 NEUTRAL = "size_of_cache"
 #: Names of columns of the tables that fits, designs and archives work with.
 INTERNAL = sorted({*COLUMNS_BY_NAME, *"archive cell count factor label level run unit value _value".split()})
@@ -142,12 +153,8 @@ def of_five_fold(path: Path, name: str, *, with_design: bool) -> Findings:
     table = pandas.DataFrame({column: design.column(column) for column in design.columns})
     noise = np.random.default_rng(3).lognormal(0.0, 0.05, len(design))
     table = table.assign(gflops=np.where(table[NEUTRAL] == 1, 1.0, 5.0) * noise, design_row=range(len(table)))
-    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00"}) as archive:
-        archive.add_table("observations/observations.parquet", table.rename(columns={NEUTRAL: name}))
-        if with_design:
-            declared = full_factorial({name: [1, 2], "policy": [0, 1]}, blocks=2, seed=1)
-            archive.add_bytes("design.csv", declared.to_csv().encode())
-    (result,) = findings(Archive.open(path), column="gflops")
+    declared = {name: [1, 2], "policy": [0, 1]} if with_design else None
+    (result,) = findings(experiment(path, table.rename(columns={NEUTRAL: name}), declared), column="gflops")
     return result
 
 
@@ -185,14 +192,8 @@ def test_the_columns_of_the_design_are_the_factors_of_an_experiment(tmp_path: Pa
         (True, ("page",), {"pinning", "warm", "policy", "page"}),
         (False, (), {"pinning", "warm", "policy", "page"}),
     ):
-        path = tmp_path / f"{len(factors)}{with_design}.zip"
-        metadata = {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}
-        with ArchiveWriter(path, metadata) as archive:
-            archive.add_table("observations/observations.parquet", table)
-            if with_design:
-                design = full_factorial({"pinning": ["pinned", "free"], "policy": [0, 1]}, seed=1)
-                archive.add_bytes("design.csv", design.to_csv().encode())
-        (result,) = findings(Archive.open(path), factors)
+        design = {"pinning": ["pinned", "free"], "policy": [0, 1]} if with_design else None
+        (result,) = findings(experiment(tmp_path / f"{len(factors)}{with_design}.zip", table, design), factors)
         assert {test.factor for test in result.factor_tests} == expected
 
 
@@ -212,12 +213,6 @@ def test_a_calibration_tells_of_content_and_its_models_stay_the_same(tmp_path, o
     assert "masked:40" in told
 
 
-def experiment(path: Path, table: pandas.DataFrame) -> Archive:
-    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}) as archive:
-        archive.add_table("observations/observations.parquet", table)
-    return Archive.open(path)
-
-
 def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_path: Path) -> None:
     nothing = pandas.DataFrame({"size_bytes": [1, 2], "duration_s": [1.0, 2.0]})
     for number, table in enumerate((nothing, nothing.drop(columns="duration_s"), nothing.iloc[:0])):
@@ -227,12 +222,13 @@ def test_an_experiment_without_factors_or_durations_is_refused_in_one_line(tmp_p
         assert main(["fit", str(archive.path)]) == 2
 
 
+OF_ALLTOALL = {"size_bytes": [8, 4096, 1 << 20], "ranks": [2, 4], "threads": [1, 2]}
+
+
 def alltoall_table(rate_at_two: float = 1.3) -> pandas.DataFrame:
     """An experiment of three factors with own results: a time that depends on the size, a rate on the threads."""
     rng = np.random.default_rng(4)
-    design = full_factorial(
-        {"size_bytes": [8, 4096, 1 << 20], "ranks": [2, 4], "threads": [1, 2]}, replications=8, seed=1
-    )
+    design = full_factorial(OF_ALLTOALL, replications=8, seed=1)
     table = pandas.DataFrame({name: design.column(name) for name in design.columns})
     noise = rng.lognormal(0, 0.02, (2, len(table)))
     return table.assign(
@@ -243,16 +239,8 @@ def alltoall_table(rate_at_two: float = 1.3) -> pandas.DataFrame:
     )
 
 
-def own_experiment(path: Path, table: pandas.DataFrame) -> Archive:
-    with ArchiveWriter(path, {"kind": "experiment", "created": "2026-11-21T00:00:00+00:00", "warnings": []}) as archive:
-        archive.add_table("observations/observations.parquet", table)
-        design = full_factorial({"size_bytes": [8, 4096], "ranks": [2, 4], "threads": [1, 2]}, seed=1)
-        archive.add_bytes("design.csv", design.to_csv().encode())
-    return Archive.open(path)
-
-
 def test_any_recorded_column_can_be_compared_and_threads_are_a_factor_of_a_design_that_has_them(tmp_path, capsys):
-    archive = own_experiment(tmp_path / "e.zip", alltoall_table())
+    archive = experiment(tmp_path / "e.zip", alltoall_table(), OF_ALLTOALL)
     (found,) = findings(archive, column="gflops")
     tests = named(found.factor_tests)
     assert set(tests) == {"ranks", "threads"}  # the size is a size
@@ -266,7 +254,7 @@ def test_any_recorded_column_can_be_compared_and_threads_are_a_factor_of_a_desig
 
 
 def test_a_size_is_tested_where_it_is_named(tmp_path: Path) -> None:
-    archive = own_experiment(tmp_path / "e.zip", alltoall_table())
+    archive = experiment(tmp_path / "e.zip", alltoall_table(), OF_ALLTOALL)
     (found,) = findings(archive, factors=["size_bytes"], column="alltoall_s")
     matters = {test.factor: test.matters for test in found.factor_tests}
     assert matters == {"size_bytes": True, "ranks": False, "threads": False}
@@ -276,14 +264,14 @@ def test_a_size_is_tested_where_it_is_named(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compared_is_told_with_what_there_is(tmp_path: Path) -> None:
-    archive = own_experiment(tmp_path / "e.zip", alltoall_table())
+    archive = experiment(tmp_path / "e.zip", alltoall_table(), OF_ALLTOALL)
     with pytest.raises(FitError, match=r"no .* column duration_s; .*--column\): alltoall_s, gflops$"):
         findings(archive)
     with pytest.raises(FitError, match=r"no .* column size;"):
         findings(archive, factors=["size"], column="gflops")
     with pytest.raises(FitError, match="has no column 'duration_s'; it has size_bytes"):
         factor_tests(alltoall_table(), factors=["ranks"])
-    only_sizes = own_experiment(tmp_path / "s.zip", alltoall_table()[["size_bytes", "alltoall_s"]])
+    only_sizes = experiment(tmp_path / "s.zip", alltoall_table()[["size_bytes", "alltoall_s"]], OF_ALLTOALL)
     with pytest.raises(FitError, match=r"no factor has several levels; .* but sizes"):
         findings(only_sizes, column="alltoall_s")
 

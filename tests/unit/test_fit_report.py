@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 import pandas
 import pytest
-from support_fit import kernel_rows, message_rows, write_calibration
+from support_fit import MACHINE, kernel_rows, message_rows, write_calibration
 from support_pages import Elements, text_of, widths_offline
 
 from lepaute.cli.fit_text import verdict_text
@@ -299,9 +299,7 @@ def two_hosts(slow=1.0, seed=3):
 @pytest.mark.slow
 def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_path):
     # One model for all cores and hosts was asked for, so the difference is seen in what that model leaves.
-    about = {"cpu_model": "made up", "node_cores": 2, "cores": [0, 1], "blas": {"core": "Haswell"}}
-    machines = {"here": about, "there": about}
-    path = write_calibration(tmp_path / "c.zip", kernels=two_hosts(1.25), machines=machines)
+    path = write_calibration(tmp_path / "c.zip", two_hosts(1.25), machines={"here": MACHINE, "there": MACHINE})
     archive = Archive.open(path)
     found = diagnose(archive, models(archive, kernel_model="M-2/N-2"))
     (flag,) = [flag for flag in found.of("kernel dtrsm") if flag.kind == "hosts"]
@@ -314,8 +312,8 @@ def test_a_slow_host_is_found_and_each_host_has_a_course_of_time_of_its_own(tmp_
 
 
 @pytest.mark.slow
-def test_an_experiment_has_no_models_to_report_on(tmp_path, capsys):
+def test_an_experiment_has_no_models_to_report_on(tmp_path, refusal_of):
     path = write_calibration(tmp_path / "c.zip", kind="experiment")
-    assert main(["fit", str(path), "-o", str(tmp_path / "p.yaml"), "--report", str(tmp_path / "r.html")]) == 2
-    assert "experiments yield none" in capsys.readouterr().err
+    told = refusal_of("fit", path, "-o", tmp_path / "p.yaml", "--report", tmp_path / "r.html")
+    assert "experiments yield none" in told
     assert not (tmp_path / "r.html").exists()

@@ -175,20 +175,15 @@ SOUND = {"radical": "0-3", "core": "1", "bw": "1GBps", "topology": "FLAT", "para
         (b'<?xml version="1.0" encoding="utf-7"?><platform/>', "declares the encoding 'utf-7'"),
         ('<?xml version="1.0"?><platform/>'.encode("utf-16"), "is in UTF-16"),
         ("<platform/>".encode("utf-32-le"), "is in UTF-16 or UTF-32"),
-        (b"<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares an internal DTD"),
-        (b"<a>" * 100, "nested more than"),
         (b'<platform><host id="' + b"9" * 5000 + b'"/></platform>', "a name has more than 200 characters"),
-        (b"", "is not XML"),
         (
             CLUSTER.format(**SOUND | {"topology": "TORUS", "parameters": "999999999"})
             .replace("<zone", '<config><prop id="smpi/lat-factor" value="1"/></config><zone', 1)
             .encode(),
             "a torus of more than",
         ),
-        (CLUSTER.format(**SOUND | {"radical": "0-999999999"}).encode(), "at most 1000000 numbers"),
         (CLUSTER.format(**SOUND | {"core": "\u00b2"}).encode(), "core of cluster"),
         (CLUSTER.format(**SOUND | {"core": "9" * 5000}).encode(), "core of cluster"),
-        (CLUSTER.format(**SOUND | {"bw": "0Bps"}).encode(), "is not a valid platform"),
         (CLUSTER.format(**SOUND | {"bw": "1e-390Bps"}).encode(), "is not a valid platform"),
         (CLUSTER.format(**SOUND | {"bw": "9" * 5000}).encode(), "bw of cluster"),
     ],

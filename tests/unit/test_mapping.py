@@ -72,12 +72,8 @@ def test_the_command_maps_hosts_as_asked(tmp_path, refusal_of, json_of):
     words = ["predict", "hpl", "-p", "dahu", "--n", "500", "--grid", "1x2", "--runs", "1", "--json"]
     given = ["--hostfile", str(tmp_path / "hosts")]
     assert json_of(*words, *given, "--map-hosts", "In-Order")["parameters"]["mapping_slots"] == "1:0 2:0"
-    for more, problem in (
-        (given, "hosts:1: 192.168.7.1 is an address, and a name that ends in the number of its node is needed"),
-        ([*given, "--map-hosts", "random"], "--map-hosts is 'random'; it must be one of by-number, in-order"),
-        (["--map-hosts", "in-order"], "--map-hosts goes with --hostfile or --rankfile, and there is neither"),
-    ):
-        assert problem in refusal_of(*words, *more)
+    told = refusal_of(*words, *given, "--map-hosts", "random")
+    assert "--map-hosts is 'random'; it must be one of by-number, in-order" in told
 
 
 @pytest.mark.parametrize(
@@ -114,7 +110,7 @@ def test_a_slot_of_several_threads_takes_as_many_cores_and_a_rank_its_own_or_tho
         ("dahu-1\ndahu-33\n", "hosts:2: host dahu-33 is no node of platform dahu-2020-01, whose nodes have the"),
         ("dahu-0", "hosts:1: host dahu-0 is no node"),
         ("frontend", "hosts:1: host frontend has no number at its end"),
-        ("10.0.0.3", "hosts:1: 10.0.0.3 is an address"),
+        ("10.0.0.3", "hosts:1: 10.0.0.3 is an address, and a name that ends in the number of its node is needed"),
         ("dahu-1 slots=33", "hosts:1: host dahu-1 has now 33 slots, and a node"),
         ("dahu-1:20\ndahu-2\ndahu-1:13", "hosts:3: host dahu-1 has now 33 slots"),
         ("dahu-1 slots=many", "hosts:1: slots is 'many'"),

@@ -18,7 +18,6 @@ from support_limits import HANG_S, wait_until, within
 from support_nodes import Remembered, local_nodes
 
 from lepaute.errors import InputError
-from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.sessions import session_members
 from lepaute.measure.nodes import channel as channels
 from lepaute.measure.nodes import group
@@ -387,12 +386,6 @@ def test_a_node_that_never_tells_the_end_of_a_command_is_given_up(monkeypatch):
         with within(HANG_S):
             assert list(found.run("true", timeout_s=0.2)) == ["beta"]
         assert found.names == ("beta",)
-
-
-@pytest.mark.parametrize("name", ["-oProxyCommand=id", "a;b", "a b", "a\nb", "", "ä", "a/b", "x" * 300, "node1.", ".x"])
-def test_what_is_no_node_name_never_gets_anywhere(name):
-    with pytest.raises(InputError, match="is not a valid node name"):
-        check_node_name(name)
 
 
 def test_no_process_is_left_of_a_session_that_was_killed():

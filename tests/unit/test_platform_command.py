@@ -47,12 +47,6 @@ def test_show_yaml_prints_a_file_that_check_accepts(capsys, output_of, tmp_path)
     assert ": valid, platform dahu-2020-01: 32 nodes" in output_of("platform", "check", file)
 
 
-def test_check_of_a_bad_file_is_status_2_and_one_line_without_a_traceback(refusal_of):
-    assert "latency_with_unit.yaml:27: network.remote.segments[0].latency_s is '1.2us'" in refusal_of(
-        "platform", "check", DATA / "bad" / "latency_with_unit.yaml"
-    )
-
-
 DAHU = load_platform("dahu")
 
 

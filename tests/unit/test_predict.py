@@ -1,6 +1,5 @@
 """Predictions of HPL and the stencil through Python, one or several side by side, numbers and layers."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -28,17 +27,6 @@ from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of
 from lepaute.stats.intervals import median_of_runs
 
 NO_LAYERS = Layers.only()
-
-
-def test_a_prediction_is_written_as_json_and_drawn(dahu, tmp_path):
-    prediction = predict(Hpl(n=1000), dahu, runs=2)
-    prediction.to_json(tmp_path / "prediction.json")
-    assert json.loads((tmp_path / "prediction.json").read_text()) == prediction.to_dict()
-    prediction.plot(tmp_path / "prediction.png")
-    assert (tmp_path / "prediction.png").read_bytes().startswith(b"\x89PNG")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["prediction.json", "prediction.png"]
-    with pytest.raises(InputError, match="at least 2 runs"):
-        predict(Hpl(n=1000), dahu, runs=1).plot(tmp_path / "one.png")
 
 
 def test_one_run_has_no_interval_and_ten_have_one_around_their_mean(dahu):

@@ -2,7 +2,6 @@
 
 import doctest
 import json
-import subprocess
 import sys
 import warnings
 from functools import partial
@@ -240,13 +239,6 @@ def test_what_a_prediction_rests_on_is_raised_once_by_warnings_and_can_be_silenc
         from lepaute.simulate import PredictionRequest, predict_all
 
         predict_all([hpl], "dahu", PredictionRequest(runs=1))  # of the commands, which print them
-
-
-def test_a_warning_of_the_same_text_is_shown_once_a_process_whichever_lines_raise_it():
-    lines = "import lepaute as lp\nlp.predict(lp.Hpl(n=2000, p=2, q=2), 'dahu', runs=1)\n"
-    done = subprocess.run([sys.executable, "-c", lines * 2], capture_output=True, text=True, check=True)
-    told = [line for line in done.stderr.splitlines() if "PredictionWarning: " in line]
-    assert len(told) == len(set(told)) > 0
 
 
 class Pair(lp.Application):

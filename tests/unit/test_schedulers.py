@@ -99,7 +99,7 @@ def test_a_hosts_name_becomes_a_nodes(host: str, name: str) -> None:
     "name", ["", "-v", "a b", "a;b", "a\nb", "a\n", "a$b", "a/b", "a@b", "a'", ".a", "a.", "é", "a" * 254]
 )
 def test_what_a_shell_or_an_option_parser_could_take_otherwise_is_no_node(name: str) -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="is not a valid node name"):
         NodeAddress(name)
 
 

@@ -115,14 +115,10 @@ def test_the_rate_of_several_messages_at_once_is_said_to_be_that(tmp_path):
     )
 
 
-def test_the_command_says_where_the_line_changes_and_what_each_line_is(output_of):
+def test_a_bandwidth_has_its_interval_and_details_tell_which_breakpoints_were_chosen(output_of):
     printed = output_of("segment", DATA / "osu_three_protocols.txt")
-    assert printed.startswith("3 breakpoints, after 512 B, 16 KiB and 256 KiB; half of the durations lie within ")
-    assert "\n  512 B   95 %: 512 B to 1 KiB; 1.57 µs becomes 3.36 µs\n" in printed
-    assert "\n  from    OSU MPI Latency Test v7.4: 23 sizes from 1 B to 4 MiB, Avg Latency(us)\n" in printed
     assert "<- chosen" not in printed
     assert "<- chosen" in output_of("segment", DATA / "osu_three_protocols.txt", "--details")
-    assert "bandwidth, GB/s" in printed
     assert "  6.3  5.4 to 7.7\n" in printed + "\n"  # made with 1 / 0.16 ns = 6.25
 
 

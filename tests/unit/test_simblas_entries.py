@@ -11,14 +11,9 @@ import pytest
 from simblas_recorder import (
     COLUMN_MAJOR,
     CONJ_TRANS,
-    LEFT,
-    LOWER,
     NO_TRANS,
-    NON_UNIT,
-    RIGHT,
     ROW_MAJOR,
     TRANS,
-    UPPER,
     Charge,
     Library,
     doubles,
@@ -79,14 +74,6 @@ def test_the_side_of_dtrsm_decides_kernel_and_order(blas: Library, side: str, ke
     charge = blas.charge()
     # One multiplication for each of the order·(order + 1)/2 elements of the triangle, an addition off the diagonal.
     assert (charge.kernel, charge.size, charge.flops) == (kernel, (5, 7, order), 5 * 7 * order)
-
-
-def test_a_row_major_solve_is_from_the_other_side(blas: Library) -> None:
-    blas.c("cblas_dtrsm", ROW_MAJOR, LEFT, UPPER, NO_TRANS, NON_UNIT, 5, 7, ONE, A, 8, A, 8)
-    blas.c("cblas_dtrsm", ROW_MAJOR, RIGHT, LOWER, NO_TRANS, NON_UNIT, 5, 7, ONE, A, 8, A, 8)
-    from_the_left, from_the_right = blas.charges()
-    assert (from_the_left.kernel, from_the_left.size) == ("dtrsm", (7, 5, 5))
-    assert (from_the_right.kernel, from_the_right.size) == ("dtrsm_left", (7, 5, 7))
 
 
 def test_row_major_matrix_vector_kernels_exchange_m_and_n(blas: Library) -> None:

@@ -221,7 +221,7 @@ BAD = {
     "unit": (cluster(lat="3parsec"), "lat of cluster 'c' is '3parsec'"),
     "radical": (cluster(radical="7-3"), "radical of cluster 'c' is '7-3'"),
     "no radical": (zone('<cluster id="c" prefix="n" bw="1" lat="1"/>'), "radical of cluster 'c' is missing"),
-    "too many": (cluster(radical="0-999999999"), "radical of cluster 'c'"),
+    "too many": (cluster(radical="0-999999999"), "at most 1000000 numbers"),
     "topology": (cluster(topology="RING"), "it must be one of FLAT"),
     "parameters": (cluster(topology="TORUS", topo_parameters="3,3"), "is for 9 nodes; nodes.count is 4"),
     "two clusters": (two("bw", "2GBps"),

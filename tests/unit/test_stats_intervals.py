@@ -34,13 +34,6 @@ def test_a_common_error_moves_each_bound_by_its_square() -> None:
     assert math.log(high or 0) == pytest.approx(49.5 + math.hypot(math.log(narrow_high or 0) - 49.5, 19.59964))
 
 
-def test_few_runs_have_students_prediction_interval_of_their_logarithms() -> None:
-    # logarithms 1, 2, 3: mean 2, sd 1, t(2, 0.975) = 4.302653, sqrt(1 + 1/3) = 1.154701: half width 4.968276
-    low, high = prediction_interval([math.exp(x) for x in (1, 2, 3)])
-    assert low == pytest.approx(math.exp(2 - 4.968276), rel=1e-6)
-    assert high == pytest.approx(math.exp(2 + 4.968276), rel=1e-6)
-
-
 def test_from_40_runs_on_the_quantiles_are_empirical() -> None:
     # positions 0.025 * 41 = 1.025 and 0.975 * 41 = 39.975 among the logarithms 1 .. 40
     low, high = prediction_interval([math.exp(i) for i in range(40, 0, -1)])

@@ -132,14 +132,6 @@ def test_a_data_sheet_gets_a_population_of_its_threads(tmp_path, capsys) -> None
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("name", [name for name in READY if name != "nb-and-grid"])
-def test_ready_studies_take_ranks_with_threads_on_any_platform(name: str) -> None:
-    study = ready_study(name, Subject("dahu", DAHU, {"threads_per_rank": 32, "n": 4000}))
-    configurations = Configurations(study)
-    check_study(configurations)
-    configurations.at(configurations.points()[-1])
-
-
 def test_calls_vary_as_a_study_says_where_nodes_are_drawn_too() -> None:
     nodes = load_platform(LITERATURE / "dahu-nodes.yaml")
     steady = with_components(nodes, {"noise.dgemm": 0.0})
@@ -153,12 +145,15 @@ SMALL_PLATFORM = {"n": 2000, "grid": "4x4"}
 
 
 @pytest.mark.parametrize("name", list(READY))
-def test_every_ready_study_is_a_valid_file_for_a_shipped_platform(name: str) -> None:
-    study = ready_study(name, Subject("dahu", DAHU, {}))
+@pytest.mark.parametrize("threads", [1, 32])
+def test_every_ready_study_is_a_valid_file_for_a_shipped_platform(name: str, threads: int) -> None:
+    """A platform of ranks with a core each or a node each."""
+    study = ready_study(name, Subject("dahu", DAHU, {} if threads == 1 else {"threads_per_rank": 32, "n": 4000}))
     assert parse_study(study_text(study)) == study
     configurations = Configurations(study)
     check_study(configurations)
     assert len(configurations.points()) > 1
+    configurations.at(configurations.points()[-1])
 
 
 def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:

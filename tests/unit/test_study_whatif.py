@@ -14,7 +14,7 @@ import pandas
 import pytest
 import support_study
 from support_disk import small_disk
-from support_limits import HANG_S, wait_until
+from support_limits import wait_until
 from support_study import configurations, evaluated, trials
 
 import lepaute as lp
@@ -161,21 +161,6 @@ def written(store: Path) -> int:
         return 0
     with open_store(store) as opened:
         return len(opened.simulations())
-
-
-@pytest.mark.slow
-def test_an_interrupt_is_one_line_and_what_was_finished_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 8k"))
-    argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "2000"]
-    process = subprocess.Popen([*argv, "--scheduler", "threads"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    store = tmp_path / "net.results" / "store"
-    wait_until(lambda: process.poll() is not None or written(store), "a first result")
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=HANG_S)
-    assert process.returncode == 130
-    assert error.splitlines()[-1] == "lepaute: interrupted; --resume continues"
-    assert "Traceback" not in error
-    assert written(store) > 0
 
 
 def test_where_no_change_can_be_shown_the_largest_is_an_interval_and_no_change() -> None:
