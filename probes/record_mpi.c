@@ -128,9 +128,9 @@ LEP_EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int fro
 
         static int start(MPI_Request *request) {
     lep_request begun;
-    int64_t start_ns = lep_clock_ns();
+    int64_t start_ns = lep_starts();
     int result = PMPI_Start(request);
-    int64_t end_ns = lep_clock_ns();
+    int64_t end_ns = lep_ended();
     if (result == MPI_SUCCESS && lep_persistent_begin(*request, start_ns, &begun)) {
         if (lep_recording)
             lep_write_message(begun.code, start_ns, end_ns, begun.what.peer, (int)begun.what.tag, begun.what.size_bytes,

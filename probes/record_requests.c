@@ -218,9 +218,9 @@ LEP_EXPORT int MPI_Request_free(MPI_Request *request) {
     MPI_Request before = *request;
     if (!lep_call_begin())
         return REAL(MPI_Request_free(request));
-    int64_t start_ns = lep_clock_ns();
+    int64_t start_ns = lep_starts();
     int result = REAL(MPI_Request_free(request));
-    int64_t end_ns = lep_clock_ns();
+    int64_t end_ns = lep_ended();
     if (result == MPI_SUCCESS && take((uintptr_t)before, &kept)) {
         lep_members_release(kept.members);
         write_call(&code, "MPI_Request_free", start_ns, end_ns, NONE);

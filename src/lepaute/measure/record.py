@@ -29,7 +29,7 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_PARTS = ("file", "world", "clock", "init", "fortran", "mpi", "requests", "collectives", "neighbours", "blas")
+_PARTS = ("file", "world", "clock", "core", "init", "fortran", "mpi", "requests", "collectives", "neighbours", "blas")
 _RECORDER = tuple(f"record_{part}" for part in _PARTS)
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
 _SOURCES = tuple(f"{name}.c" for name in (*_RECORDER, *_CLOCKS))

@@ -1,6 +1,7 @@
 """The raw files of a recording, one a rank, as one trace. Their form is that of probes/record.h."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +11,20 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, percent
 from lepaute.simulate.trace.messages import BETWEEN_TWO, TESTS
 from lepaute.simulate.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
-from lepaute.simulate.trace.table import MPI, PHASE, Trace, trace_of_columns
+from lepaute.simulate.trace.table import KERNEL, MPI, PHASE, SLEEPING, WAITING, Trace, trace_of_columns
 
-MAGIC = b"LEPREC3"
-_NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS = 448, 32, 20480, 4096, 9
+MAGIC = b"LEPREC4"
+_NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS, _THREAD_BITS = 448, 32, 20480, 4096, 9, 6
+_AFFINITY_BYTES = 128
+#: How a rank ended.
+KILLED, FINALIZED, ABORTED, EXITED = range(4)
+#: Rows of time within own code, and what they are in a trace.
+_WAITS = {"(waited)": WAITING, "(slept)": SLEEPING}
+#: Of own code, waiting for a core: less is not worth a word.
+MIN_WAITING_SHARE = 0.01
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
@@ -30,10 +38,11 @@ class RankRecord:
     start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
     end_ns  : when it called MPI_Finalize; the end of its last call where it did not
     clock_error_ns: most by which this rank's clock may be off, 0 if it is rank 0's own
-    finished: whether the rank came to MPI_Finalize
+    ended   : KILLED, FINALIZED, ...; abort_code: that of MPI_Abort
     notes   : lines that the program wrote about itself
     fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
     costs_s : what a row takes between the end of its call and the next call, and what a test that found nothing does
+    affinity: the cores that it may use;  cores: of its node;  threads: of the program at its end
     """
 
     rank: int
@@ -46,10 +55,14 @@ class RankRecord:
     end_ns: int
     clock_error_ns: int
     lost: int
-    finished: bool
+    ended: int
     notes: tuple[str, ...]
     fortran: bool
     costs_s: tuple[float, float] = (0.0, 0.0)
+    affinity: frozenset[int] = frozenset()
+    cores: int = 0
+    threads: int = 1
+    abort_code: int = 0
 
 
 def read_rank(path: Path) -> RankRecord:
@@ -67,7 +80,9 @@ def read_rank(path: Path) -> RankRecord:
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
     packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
-    rows = _rows(packed, names)
+    rows = _with_waits(_rows(packed, names), names)
+    names = tuple((KERNEL, _WAITS[name]) if name in _WAITS else (kind, name) for kind, name in names)
+    mask = int.from_bytes(bytes(header["affinity"]).ljust(_AFFINITY_BYTES, b"\0"), "little")
     last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
     for column in ("start_ns", "end_ns"):
         rows[column] += _clock_correction_ns(header, rows[column])
@@ -83,10 +98,14 @@ def read_rank(path: Path) -> RankRecord:
         end_ns=last + int(_clock_correction_ns(header, numpy.array([last]))[0]),
         clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
         lost=int(header["lost"]),
-        finished=bool(header["finished"]),
+        ended=int(header["finished"]),
         notes=tuple(_text(header["notes"]).splitlines()),
         fortran=bool(header["fortran"]),
         costs_s=(int(header["cost_ps"][0]) * 1e-12, int(header["cost_ps"][1]) * 1e-12),
+        affinity=frozenset(core for core in range(8 * _AFFINITY_BYTES) if mask >> core & 1),
+        cores=int(header["cores"]),
+        threads=int(header["threads"]),
+        abort_code=int(header["abort_code"]),
     )
 
 
@@ -105,6 +124,8 @@ def _types() -> "tuple[Any, Any]":
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
         ("cost_ps", "<u4", (2,)),
+        ("affinity", f"V{_AFFINITY_BYTES}"),
+        *((name, "<i4") for name in ("cores", "threads", "thread_level", "abort_code")),
     ]
     packed = [("start_ns", "<i8"), ("duration", "<u4"), ("step_and_code", "<u4"), ("what", "<i4", (4,))]
     return numpy.dtype(header), numpy.dtype(packed)
@@ -121,7 +142,8 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     columns = [
         ("start_ns", "i8"),
         ("end_ns", "i8"),
-        *((name, "i4") for name in ("step", "code", "m", "n", "k", "peer", "comm", "completion")),
+        *((name, "i4") for name in ("step", "thread", "code", "m", "n", "k", "peer", "comm")),
+        ("completion", "i4"),
         ("size_bytes", "i8"),
         ("tag", "i8"),
     ]
@@ -130,7 +152,8 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArra
     rows["start_ns"] = packed["start_ns"]
     rows["end_ns"] = packed["start_ns"] + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10)
     rows["code"] = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
-    rows["step"] = (packed["step_and_code"] >> _CODE_BITS).astype("int32") - 1
+    rows["step"] = (packed["step_and_code"] >> (_CODE_BITS + _THREAD_BITS)).astype("int32") - 1
+    rows["thread"] = packed["step_and_code"] >> _CODE_BITS & ((1 << _THREAD_BITS) - 1)
     what = packed["what"]
     is_message = kinds[rows["code"]] == MPI
     for place, name in enumerate("mnk"):
@@ -156,6 +179,26 @@ def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") 
     for column in rows.dtype.names or ():
         calls[column] = columns[column]
     return calls
+
+
+def _with_waits(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
+    """The same, where waits lie within the time between two calls of their thread, or are taken from the kernel before.
+
+    A wait has been seen at its end: what its thread had waited since it looked last, perhaps before that time.
+    """
+    is_wait = numpy.array([name in _WAITS for _, name in names])[rows["code"]]
+    for thread in numpy.unique(rows["thread"][is_wait]).tolist():
+        at = numpy.flatnonzero(rows["thread"] == thread)
+        before = numpy.maximum.accumulate(numpy.where(is_wait[at], -1, at))
+        at, before = at[is_wait[at]], before[is_wait[at]]
+        in_kernel, first = rows["peer"][at] == 1, before < 0
+        before = before.clip(0)
+        earliest = numpy.where(in_kernel, rows["start_ns"][before], rows["end_ns"][before])
+        earliest = numpy.minimum(numpy.where(first, 0, earliest), rows["end_ns"][at])
+        rows["start_ns"][at] = numpy.maximum(rows["start_ns"][at], earliest)
+        rows["end_ns"][before[in_kernel]] = rows["start_ns"][at[in_kernel]]
+    rows["peer"][is_wait] = -1
+    return rows
 
 
 def _clock_correction_ns(header: Any, at_ns: "NDArray[Any]") -> "NDArray[Any]":
@@ -201,7 +244,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
                 "kind": numpy.array([kind for kind, _ in record.names], dtype="int16")[rows["code"]],
                 "name": codes[rows["code"]],
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
-                **{column: rows[column] for column in ("comm", "completion")},
+                **{column: rows[column] for column in ("comm", "completion", "thread")},
             }
         )
     columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
@@ -214,7 +257,11 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
     )
     columns = {column: values[keep] for column, values in columns.items()}
-    metadata = {**metadata, **_recorded_metadata(records, solve), "whole": True}
+    waits = [name == WAITING for name in list_of_names]
+    waited_s = float(columns["duration_s"][numpy.array(waits or [False])[columns["name"]]].sum())
+    in_calls_s = float(columns["duration_s"][columns["kind"] == MPI].sum())
+    own_s = sum(record.end_ns - record.start_ns for record in records) * 1e-9 - in_calls_s
+    metadata = {**metadata, **_recorded_metadata(records, solve, waited_s / max(own_s, waited_s, 1e-9)), "whole": True}
     if solve != 1 and not has_region:
         metadata["warnings"].append(
             f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
@@ -250,7 +297,7 @@ def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
     return sorted(zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True))
 
 
-def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, Any]:
+def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share: float) -> dict[str, Any]:
     hosts = list(dict.fromkeys(record.host for record in records))
     by_rank = {record.rank: hosts.index(record.host) for record in records}
     ranks = max(record.ranks for record in records)
@@ -260,6 +307,13 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, A
         "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
         "mpi": records[0].mpi,
         "clock_error_s": max(record.clock_error_ns for record in records) * 1e-9,
+        "cores": [next(record.cores for record in records if record.host == host) for host in hosts],
+        "affinity": [
+            {"host": host, "cores": sorted(cores), "ranks": count}
+            for (host, cores), count in _ranks_on_cores(records).items()
+        ],
+        "threads": max(record.threads for record in records),
+        "waiting_share": waiting_share,
         "recorder_s": [sum(record.costs_s[place] for record in records) / len(records) for place in (0, 1)],
     }
     notes = records[0].notes
@@ -268,20 +322,58 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, A
             metadata.update(application="hpl", parameters=json.loads(notes[solve - 1]))
         except ValueError:
             metadata["notes"] = list(notes)
-    metadata["warnings"] = _warnings(records, ranks)
+    ended = _ended(records)
+    metadata |= {"ended_by": ended[0]} if ended else {}
+    metadata["warnings"] = [*ended[1:], *_sharing(records, waiting_share), *_warnings(records, ranks)]
     return metadata
+
+
+def _ended(records: Sequence[RankRecord]) -> tuple[str, ...]:
+    """What ended a run that did not come to its end, and a warning that says so."""
+    for how, what in ((ABORTED, "MPI_Abort"), (EXITED, "exit without MPI_Finalize")):
+        for record in records:
+            if record.ended == how:
+                codes = [code for code, (kind, _) in enumerate(record.names) if code and kind == MPI]
+                calls = counted(int(numpy.isin(record.rows["code"], codes).sum()), "call")
+                status = f", status {record.abort_code}" if how == ABORTED else ""
+                rest = "the trace is of what ran until then"
+                return what, f"ended by {what} after {calls} (of rank {record.rank}{status}): {rest}"
+    killed = [record.rank for record in records if record.ended == KILLED]
+    if not killed:
+        return ()
+    return "a signal", (
+        f"{counted(len(killed), 'rank')} did not come to MPI_Finalize, the first is rank {killed[0]}: the trace is of "
+        "what ran"
+    )
+
+
+def _ranks_on_cores(records: Sequence[RankRecord]) -> dict[tuple[str, frozenset[int]], int]:
+    return Counter((record.host, record.affinity) for record in records)
+
+
+def _sharing(records: Sequence[RankRecord], waiting_share: float) -> list[str]:
+    """Warnings of ranks that were not alone on their cores."""
+    waited = f"{percent(waiting_share)} of the time outside of MPI they waited for a core, which replays leave out"
+    on_cores = _ranks_on_cores(records)
+    crowded = [(count, len(cores)) for (_, cores), count in on_cores.items() if count > len(cores) > 0]
+    if crowded:
+        ranks, cores = max(crowded, key=lambda each: each[0] / each[1])
+        return [f"{counted(ranks, 'rank')} shared {counted(cores, 'core')}: {waited}"]
+    return [f"other programs ran on the cores of the ranks: {waited}"] if waiting_share > MIN_WAITING_SHARE else []
 
 
 def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
     warnings = []
     if len(records) < ranks:
         warnings.append(f"{len(records)} of {ranks} ranks left a recording")
-    unfinished = [record.rank for record in records if not record.finished]
-    if unfinished:
-        warnings.append(f"{len(unfinished)} ranks did not come to MPI_Finalize, the first is rank {unfinished[0]}")
     lost = sum(record.lost for record in records)
     if lost:
         warnings.append(f"{lost} calls found no room and are missing")
+    callers = max(int(record.rows["thread"].max(initial=0)) + 1 for record in records)
+    threads = max(callers, *(record.threads for record in records))
+    if threads > 1:
+        calling = f"{callers} of them" if callers > 1 else "one of them"
+        warnings.append(f"the ranks have up to {threads} threads, {calling} in calls: own code is that of these")
     if any(record.fortran for record in records):
         warnings.append(
             "the program calls MPI from Fortran: all or some of these calls are missing, and when requests were over "

@@ -7,9 +7,10 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.simulate.trace.messages import COLLECTIVES, PROBES, WAITS, collective_lateness, match_messages
-from lepaute.simulate.trace.table import CATEGORIES, COMPUTING, KERNEL, MPI, PHASE, Trace, with_rows
+from lepaute.simulate.trace.table import CATEGORIES, COMPUTING, KERNEL, MPI, PHASE, WAITING, Trace, with_rows
+from lepaute.simulate.trace.table import OWN_CODE as OF_OWN_CODE
 
-COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OWN_CODE, OTHER = range(len(CATEGORIES))
+COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OWN_CODE, NO_CORE, OTHER = range(len(CATEGORIES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,11 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL
-    own = kernels & trace.named((COMPUTING,))
+    for chosen, category in ((OF_OWN_CODE - {WAITING}, OWN_CODE), ({WAITING}, NO_CORE)):
+        own = kernels & trace.named(chosen)
+        parts[own, category] = trace.duration_s[own]
+        kernels &= ~own
     parts[kernels, COMPUTE] = trace.duration_s[kernels]
-    parts[own, COMPUTE], parts[own, OWN_CODE] = 0.0, trace.duration_s[own]
     mpi = trace.kind == MPI
     probes = mpi & trace.named(PROBES)
     parts[probes, PROBE] = trace.duration_s[probes]
