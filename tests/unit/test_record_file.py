@@ -28,7 +28,7 @@ Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step,
 def packed(start_ns: int, name: str, duration_ns: int, step: int, values: tuple[int, ...]) -> bytes:
     code = 1 + [text for _, text in CODES].index(name)
     duration = duration_ns if duration_ns < 1 << 31 else 1 << 31 | duration_ns >> 10
-    head = struct.pack("<qII", start_ns, duration, (step + 1) << 9 | code)
+    head = struct.pack("<qII", start_ns, duration, (step + 1) << 15 | code)
     if name in MESSAGES:
         return head + struct.pack("<iiq", *values)
     return head + struct.pack("<iii4x", *values)
@@ -48,7 +48,7 @@ def written(
     fortran: int = 0,
 ) -> RankRecord:
     """The record of a file with these rows; clocks are (at, add, round trip) twice."""
-    head = struct.pack("<8sIIiiii", b"LEPREC3", HEADER_BYTES, 32, rank, ranks, 1, finished)
+    head = struct.pack("<8sIIiiii", b"LEPREC4", HEADER_BYTES, 32, rank, ranks, 1, finished)
     head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
     head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
     table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Rows
-from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
+from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence, pair_by_key
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
 _MAX_TAG = 2**31 - 1
@@ -151,6 +151,24 @@ class Survey:
                 raise InputError(f"{self.where}: {min(alone)[1]}: the recording is not complete")
 
 
+def without_unfinished(trace: Trace) -> Trace:
+    """A recording that ended early, without what was under way then: messages and meetings that lack a side."""
+    rows = Rows(trace)
+    sends, receives = _ends(rows)
+    sent, received = pair_by_key(_keys(trace, sends, by_sender=True), _keys(trace, receives, by_sender=False))
+    keep = numpy.ones(len(trace), dtype=bool)
+    keep[sends] = keep[receives] = False
+    keep[sends[sent]] = keep[receives[received]] = True
+    met = numpy.flatnonzero(numpy.isin(rows.does, MEETINGS))
+    comm, turn = trace.comm[met].clip(0), turns(trace, met)
+    for number in numpy.unique(comm).tolist():
+        in_group = comm == number
+        ranks, counts = numpy.unique(trace.rank[met[in_group]], return_counts=True)
+        everybody = number > 0 or len(ranks) == trace.metadata.get("ranks", len(ranks))
+        keep[met[in_group & (turn >= (counts.min() if everybody else 0))]] = False
+    return trace.where(keep)
+
+
 def turns(trace: Trace, met: NDArray[Any]) -> NDArray[Any]:
     """For each of these rows, how many calls of its rank in its communicator come before."""
     return occurrence(trace.comm[met].clip(0).astype("int64") << 32 | trace.rank[met])
@@ -172,6 +190,7 @@ def _keys(trace: Trace, rows: NDArray[Any], *, by_sender: bool) -> NDArray[Any]:
 
 def check(trace: Trace, where: str) -> None:
     """Raises InputError for a recording with calls that cannot be replayed."""
+    _check_threads(trace, where)
     for code in numpy.unique(trace.name[trace.kind == MPI]).tolist():
         name = trace.names[code]
         if name not in CALLS:
@@ -183,3 +202,22 @@ def check(trace: Trace, where: str) -> None:
     unsized = sorted({name for name in trace.metadata.get("unsized", ()) if name in CALLS} & set(trace.names))
     if unsized:
         raise InputError(f"{where}: the sizes of {', '.join(unsized)} are not known; record the program, or emulate it")
+
+
+def _check_threads(trace: Trace, where: str) -> None:
+    """Raises InputError for calls of a rank's threads at the same time: a replay has one order of calls a rank."""
+    if not trace.thread.any():
+        return
+    calls = trace.where(trace.kind == MPI)
+    for rank in calls.ranks:
+        own = calls.where(calls.rank == rank)
+        ends = numpy.maximum.accumulate(own.end_s)
+        longest = numpy.maximum.accumulate(numpy.where(own.end_s == ends, numpy.arange(len(own)), 0))[:-1]
+        both = numpy.flatnonzero((own.start_s[1:] < ends[:-1]) & (own.thread[1:] != own.thread[longest]))
+        if len(both):
+            first, second = int(longest[both[0]]), int(both[0]) + 1
+            raise InputError(
+                f"{where}: thread {own.thread[second]} of rank {rank} calls {own.names[own.name[second]]} at "
+                f"{seconds(float(own.start_s[second]))}, while its thread {own.thread[first]} is in "
+                f"{own.names[own.name[first]]}: threads that are in calls at once cannot be replayed"
+            )
