@@ -68,7 +68,7 @@ _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header
 typedef struct {
     int64_t start_ns;
     uint32_t duration;      /* nanoseconds below 2^31; else the highest bit is set and the rest counts 1024 ns */
-    uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, above them the thread, then 1 + step or 0 */
+    uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, then thread, then 1 + step or 0 */
     union {
         struct {
             int32_t m, n, k, unused;

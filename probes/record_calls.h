@@ -32,8 +32,8 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
 #define REAL(call) P##call
 #endif
 
-/* The body of a wrapper: `call` is the real call, and `written` what writes its rows, from code, start_ns and end_ns, and
- * what else is to be done then. What it holds stands outside the two stamps. */
+/* The body of a wrapper: `call` is the real call, and `written` what writes its rows, from code, start_ns and end_ns,
+ * and does what else is to be done then, outside the two stamps. */
 #define STAMPED(call, written)                                                                                         \
     {                                                                                                                  \
         static int code;                                                                                               \

@@ -21,8 +21,8 @@ static int64_t look_every_ns; /* 0 until MPI_Init is over */
 static atomic_uint threads;
 static int threads_of_library;
 
-/* At a thread's last look: the two clocks; when it last had waited: how often it had given its core up, how often it was
- * taken away, and how long it had been ready without one, -1 where the system does not tell. */
+/* At the last look of a thread the two clocks; when it last had waited, how often it had given up its core, how often it
+ * had lost it, and how long it had been ready without one, -1 where the system does not tell. */
 static LEP_THREAD_LOCAL struct {
     int64_t at_ns, on_core_ns, sleeps, losses, ready_ns;
 } before;
@@ -62,7 +62,7 @@ static int64_t without_core_ns(int64_t waited_ns) {
 }
 
 static void write_wait(int *code, const char *name, int64_t end_ns, int64_t took_ns, lep_interval interval) {
-    if (took_ns >= MIN_WAIT_NS && lep_recording)
+    if (took_ns >= MIN_WAIT_NS && lep_recording && lep_record_file()->lost == 0)
         lep_write_message(lep_code(code, LEP_RECORD_MPI, name), end_ns - took_ns, end_ns, interval == LEP_IN_KERNEL, -1,
                           0, 0);
 }

@@ -33,6 +33,7 @@ from lepaute.simulate.trace.report import (
     plot_breakdown,
     written_text,
 )
+from lepaute.simulate.trace.table import caveats_of
 from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
 from lepaute.version import __version__
@@ -85,7 +86,7 @@ def record(
 def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
     write_trace(trace, output)
-    warn(trace.metadata["warnings"])
+    warn(caveats_of(trace.metadata))
     note(written_text(output, trace))
 
 

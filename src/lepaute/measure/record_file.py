@@ -322,14 +322,13 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
             metadata.update(application="hpl", parameters=json.loads(notes[solve - 1]))
         except ValueError:
             metadata["notes"] = list(notes)
-    ended = _ended(records)
-    metadata |= {"ended_by": ended[0]} if ended else {}
-    metadata["warnings"] = [*ended[1:], *_sharing(records, waiting_share), *_warnings(records, ranks)]
+    metadata |= _ended(records) | _sharing(records, waiting_share)
+    metadata["warnings"] = _warnings(records, ranks)
     return metadata
 
 
-def _ended(records: Sequence[RankRecord]) -> tuple[str, ...]:
-    """What ended a run that did not come to its end, and a warning that says so."""
+def _ended(records: Sequence[RankRecord]) -> dict[str, str]:
+    """What ended a run that did not come to its end, in a word and in a sentence."""
     for how, what in ((ABORTED, "MPI_Abort"), (EXITED, "exit without MPI_Finalize")):
         for record in records:
             if record.ended == how:
@@ -337,14 +336,29 @@ def _ended(records: Sequence[RankRecord]) -> tuple[str, ...]:
                 calls = counted(int(numpy.isin(record.rows["code"], codes).sum()), "call")
                 status = f", status {record.abort_code}" if how == ABORTED else ""
                 rest = "the trace is of what ran until then"
-                return what, f"ended by {what} after {calls} (of rank {record.rank}{status}): {rest}"
+                return {
+                    "ended_by": what,
+                    "ended": f"ended by {what} after {calls} (of rank {record.rank}{status}): {rest}",
+                }
     killed = [record.rank for record in records if record.ended == KILLED]
     if not killed:
-        return ()
-    return "a signal", (
-        f"{counted(len(killed), 'rank')} did not come to MPI_Finalize, the first is rank {killed[0]}: the trace is of "
-        "what ran"
-    )
+        return {}
+    text = f"{counted(len(killed), 'rank')} did not come to MPI_Finalize, the first is rank {killed[0]}"
+    return {"ended_by": "a signal", "ended": f"{text}: the trace is of what ran"}
+
+
+def _sharing(records: Sequence[RankRecord], waiting_share: float) -> dict[str, str]:
+    """A sentence on ranks that were not alone on their cores."""
+    on_cores = _ranks_on_cores(records)
+    crowded = [(count, len(cores)) for (_, cores), count in on_cores.items() if count > len(cores) > 0]
+    who = "other programs ran on the cores of the ranks"
+    if crowded:
+        ranks, cores = max(crowded, key=lambda each: each[0] / each[1])
+        who = f"{counted(ranks, 'rank')} shared {counted(cores, 'core')}"
+    elif waiting_share <= MIN_WAITING_SHARE:
+        return {}
+    waited = f"{percent(waiting_share)} of the time outside of MPI they waited for a core, which replays leave out"
+    return {"shared": f"{who}: {waited}"}
 
 
 def _ranks_on_cores(records: Sequence[RankRecord]) -> dict[tuple[str, frozenset[int]], int]:
@@ -372,8 +386,8 @@ def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
     callers = max(int(record.rows["thread"].max(initial=0)) + 1 for record in records)
     threads = max(callers, *(record.threads for record in records))
     if threads > 1:
-        calling = f"{callers} of them" if callers > 1 else "one of them"
-        warnings.append(f"the ranks have up to {threads} threads, {calling} in calls: own code is that of these")
+        which = f"{callers} of them call" if callers > 1 else "one of them calls"
+        warnings.append(f"a rank has up to {threads} threads, {which} MPI or BLAS: own code is what these take")
     if any(record.fortran for record in records):
         warnings.append(
             "the program calls MPI from Fortran: all or some of these calls are missing, and when requests were over "

@@ -36,7 +36,7 @@ CALLS = (
     Style("row swaps and copies", YELLOW),
     Style("other computing", "#B8DCCB"),
     Style("the program's own code", "#C8BE8C"),
-    Style("waiting for a core", "#D9D9D9", "\\\\\\\\"),
+    Style("waiting for a core", "#B0B0C8", "\\\\\\\\"),
     Style("call overhead", "#5A4A42"),
     Style("waiting for the other side", RED, "////"),
     Style("transfer", ORANGE),
@@ -48,7 +48,7 @@ DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, NO_CORE = range(7)
 CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, NOTHING = range(NO_CORE + 1, len(CALLS))
 
 #: The categories of a breakdown.
-SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], *CALLS[OWN_CODE:CALL_OVERHEAD], Style("other", "#FFFFFF"))
+SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], *CALLS[OWN_CODE : NO_CORE + 1], Style("other", "#FFF"))
 
 
 def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:

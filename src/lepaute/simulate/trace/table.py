@@ -160,6 +160,12 @@ class Trace:
         return self.where((self.end_s >= low_s) & (self.start_s <= high_s))
 
 
+def caveats_of(metadata: Mapping[str, Any]) -> list[str]:
+    """What to bear in mind of a trace: that its run was cut short, and had no cores to itself, come first."""
+    first = [str(metadata[name]) for name in ("ended", "shared") if name in metadata]
+    return [*first, *map(str, metadata.get("warnings") or ())]
+
+
 def trace_of_columns(
     columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], metadata: Mapping[str, Any], where: str = "trace"
 ) -> Trace:

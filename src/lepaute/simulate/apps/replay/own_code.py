@@ -79,8 +79,8 @@ def between(
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
     node's memory bandwidth, all cores busy. The recording was made on one day, in one run, on cores of some speed, and
     is longer or shorter for it, as the run to be predicted is: the ranks of both wait for the slowest. On the same
-    platform the recording stands for what the ranks differ by; so for the run that of its slowest is drawn, too. There it
-    may wait for a core as it did: waiting_share is that of the recorded time outside of MPI.
+    platform the recording stands for what the ranks differ by; so for the run that of its slowest is drawn, too, which
+    may wait for a core as the recorded one did for waiting_share of its time outside of MPI.
     """
     if recorded.sha256 == platform.sha256 or recorded.name == platform.name:
         together, slowest = _speed_variances(platform, ranks, length_s)
