@@ -365,17 +365,6 @@ def _ranks_on_cores(records: Sequence[RankRecord]) -> dict[tuple[str, frozenset[
     return Counter((record.host, record.affinity) for record in records)
 
 
-def _sharing(records: Sequence[RankRecord], waiting_share: float) -> list[str]:
-    """Warnings of ranks that were not alone on their cores."""
-    waited = f"{percent(waiting_share)} of the time outside of MPI they waited for a core, which replays leave out"
-    on_cores = _ranks_on_cores(records)
-    crowded = [(count, len(cores)) for (_, cores), count in on_cores.items() if count > len(cores) > 0]
-    if crowded:
-        ranks, cores = max(crowded, key=lambda each: each[0] / each[1])
-        return [f"{counted(ranks, 'rank')} shared {counted(cores, 'core')}: {waited}"]
-    return [f"other programs ran on the cores of the ranks: {waited}"] if waiting_share > MIN_WAITING_SHARE else []
-
-
 def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
     warnings = []
     if len(records) < ranks:
