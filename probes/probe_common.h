@@ -46,6 +46,8 @@ const char *lep_option_text(const lep_option *options, size_t count, const char 
 long long lep_option_integer(const lep_option *options, size_t count, const char *name, long long low, long long high);
 /* Number `index` of a list such as "0,1"; a list that is too short is an error. */
 int lep_option_cpu(const lep_option *options, size_t count, const char *name, int index);
+/* The place of the value among these words; another one is an error. */
+int lep_option_choice(const lep_option *options, size_t count, const char *name, const char *const *words, int number);
 /* How many numbers such a list has. */
 int lep_option_length(const lep_option *options, size_t count, const char *name);
 
@@ -55,6 +57,12 @@ static inline int64_t lep_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline void lep_spin_ns(int64_t duration_ns) {
+    int64_t until = lep_now_ns() + duration_ns;
+    while (lep_now_ns() < until) {
+    }
 }
 
 /* Median difference of two stamps taken back to back, in seconds: what every raw duration contains. */
@@ -104,6 +112,7 @@ size_t lep_design_column(const lep_design *design, const char *name);
 size_t lep_design_find(const lep_design *design, const char *name);
 const char *lep_design_text(const lep_design *design, size_t row, size_t column);
 long long lep_design_integer(const lep_design *design, size_t row, size_t column, long long low, long long high);
+int lep_design_choice(const lep_design *design, size_t row, size_t column, const char *const *words, int number);
 /* Fails with "FILE:LINE: message". */
 _Noreturn void lep_design_fail(const lep_design *design, size_t row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

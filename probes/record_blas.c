@@ -41,8 +41,6 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
 
 /* NOLINTBEGIN(readability-identifier-naming): the names of the BLAS */
 
-/* ---- C interface ---------------------------------------------------------------------------------------------- */
-
 /* With the rows stored one after another, the library computes the transposed product: its second matrix is A. */
 static bool second_plain(int layout, int ta, int tb) {
     return (layout == COLUMN_MAJOR ? tb : ta) == NO_TRANSPOSE;
@@ -120,8 +118,7 @@ CBLAS_ALL()
 CBLAS_ALL(64_)
 CBLAS_ALL(_64)
 
-/* ---- Fortran interface: everything by address, and the lengths of texts at the end ---------------------------- */
-
+/* The Fortran interface: everything by address, and the lengths of texts at the end. */
 static bool letter(const char *given, char wanted) {
     return (*given & ~0x20) == wanted;
 }

@@ -44,11 +44,13 @@ static int64_t ready_ns(void) {
     return sscanf(text, "%lld %lld", &run, &ready) == 2 ? ready : -1;
 }
 
-/* How much of this wait was for a core. */
-static int64_t without_core_ns(int64_t waited_ns) {
+/* How much of a wait up to now_ns was for a core; what was waited since then is of the next interval. */
+static int64_t without_core_ns(int64_t waited_ns, int64_t now_ns, int64_t on_core) {
     struct rusage used;
     getrusage(RUSAGE_THREAD, &used);
-    int64_t ready = ready_ns(), since = ready - before.ready_ns;
+    int64_t ready = ready_ns(), later = lep_clock_ns() - now_ns - (on_core_ns() - on_core);
+    ready -= ready >= later && later > 0 ? later : 0;
+    int64_t since = ready - before.ready_ns;
     int64_t sleeps = used.ru_nvcsw - before.sleeps, losses = used.ru_nivcsw - before.losses;
     bool told = ready >= 0 && before.ready_ns >= 0;
     before.sleeps += sleeps;
@@ -74,9 +76,9 @@ void lep_look_at_core(int64_t now_ns, lep_interval interval) {
     if (!before.at_ns && look_every_ns) {
         uint32_t number = atomic_fetch_add(&threads, 1);
         lep_thread = number < MOST_THREADS ? number : MOST_THREADS - 1;
-        without_core_ns(0);
+        without_core_ns(0, now_ns, on_core);
     } else if (look_every_ns && waited_ns >= MIN_WAIT_NS) {
-        int64_t without_ns = without_core_ns(waited_ns);
+        int64_t without_ns = without_core_ns(waited_ns, now_ns, on_core);
         if (interval != LEP_IN_CALL) {
             write_wait(&waited_code, LEP_RECORD_WAITED, now_ns, without_ns, interval);
             if (interval == LEP_OWN_CODE) /* a kernel that sleeps does so for its own threads */

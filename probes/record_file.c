@@ -189,8 +189,6 @@ void *lep_next_symbol(const char *name) {
     return found;
 }
 
-/* ---- hooks ---------------------------------------------------------------------------------------------------- */
-
 extern int64_t lep_messages;
 
 static int hook_code(lep_record_kind kind, const char *name) {

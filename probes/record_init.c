@@ -116,8 +116,6 @@ LEP_EXPORT int MPI_Pcontrol(const int level, ...) {
     return MPI_SUCCESS;
 }
 
-/* ---- Fortran: its kernels are recorded, and its calls of MPI where they pass through the C routines ------------- */
-
 /* NOLINTBEGIN(readability-identifier-naming): what compilers make of the names */
 
 static void begin_fortran(void) {

@@ -99,7 +99,8 @@ def test_waits_lie_between_the_calls_of_their_thread_or_are_taken_from_the_kerne
         (1_600_000, "MPI_Send", 10_000, -1 + (1 << 6), (0, 1, 8)),  # the step stands above the thread
     )
     found = trace_of_records([record], {"source": "recording"})
-    seen = {found.names[name]: (start, took) for name, start, took in zip(found.name, found.start_s, found.duration_s)}
+    columns = (found.name, found.start_s, found.duration_s)
+    seen = {found.names[name]: (start_s, took_s) for name, start_s, took_s in zip(*columns, strict=True)}
     assert found.names[found.name[1]] == "waiting_for_a_core"
     assert (found.start_s[1], found.duration_s[1]) == pytest.approx((1.01e-3, 0.29e-3))
     assert seen["sleeping"] == pytest.approx((1.3e-3, 0.2e-3))

@@ -257,19 +257,18 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
         & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
     )
     columns = {column: values[keep] for column, values in columns.items()}
-    waits = [name == WAITING for name in list_of_names]
-    waited_s = float(columns["duration_s"][numpy.array(waits or [False])[columns["name"]]].sum())
-    in_calls_s = float(columns["duration_s"][columns["kind"] == MPI].sum())
-    own_s = sum(record.end_ns - record.start_ns for record in records) * 1e-9 - in_calls_s
+    spans = {
+        record.rank: region if region is not None and has_region else (record.start_ns, record.end_ns)
+        for record, region in zip(records, regions, strict=True)
+    }
+    is_wait = columns["name"] == names.get((KERNEL, WAITING), -1)
+    waited_s, in_calls_s = (float(columns["duration_s"][rows].sum()) for rows in (is_wait, columns["kind"] == MPI))
+    own_s = sum(end - start for start, end in spans.values()) * 1e-9 - in_calls_s
     metadata = {**metadata, **_recorded_metadata(records, solve, waited_s / max(own_s, waited_s, 1e-9)), "whole": True}
     if solve != 1 and not has_region:
         metadata["warnings"].append(
             f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
         )
-    spans = {
-        record.rank: region if region is not None and has_region else (record.start_ns, record.end_ns)
-        for record, region in zip(records, regions, strict=True)
-    }
     for place, name in enumerate(("begins_s", "ends_s")):
         dates = (spans.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
         metadata[name] = [(date - start_ns) * 1e-9 for date in dates]
