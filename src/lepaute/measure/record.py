@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,7 @@ def record(
             "version": __version__,
             "returncode": returncode,
             "disturbed_by": list(causes),
+            "load": asdict(load),
         }
         return Recording(trace_of_records(records, metadata, solve), returncode, causes)
 
