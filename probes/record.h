@@ -20,6 +20,7 @@ enum {
     LEP_RECORD_NOTES_BYTES = 4096,
     LEP_RECORD_CODE_BITS = 9,
     LEP_RECORD_THREAD_BITS = 6, /* the last number is that of all further threads */
+    LEP_RECORD_STEPS = (1 << 17) - 1,
     LEP_RECORD_CHUNK_ROWS = 1 << 16, /* rows are mapped into memory 2 MiB at a time */
     LEP_RECORD_CHUNKS = 1 << 13,
 };

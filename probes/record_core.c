@@ -21,8 +21,8 @@ static int64_t look_every_ns; /* 0 until MPI_Init is over */
 static atomic_uint threads;
 static int threads_of_library;
 
-/* At the last look of a thread the two clocks; when it last had waited, how often it had given up its core, how often it
- * had lost it, and how long it had been ready without one, -1 where the system does not tell. */
+/* At the last look of a thread: the two clocks, and how often it had given up its core, and lost it; when it last had
+ * waited, how long it had been ready without one, -1 where the system does not tell. */
 static LEP_THREAD_LOCAL struct {
     int64_t at_ns, on_core_ns, sleeps, losses, ready_ns;
 } before;
@@ -45,18 +45,13 @@ static int64_t ready_ns(void) {
 }
 
 /* How much of a wait up to now_ns was for a core; what was waited since then is of the next interval. */
-static int64_t without_core_ns(int64_t waited_ns, int64_t now_ns, int64_t on_core) {
-    struct rusage used;
-    getrusage(RUSAGE_THREAD, &used);
+static int64_t without_core_ns(int64_t waited_ns, int64_t sleeps, int64_t losses, int64_t now_ns, int64_t on_core) {
     int64_t ready = ready_ns(), later = lep_clock_ns() - now_ns - (on_core_ns() - on_core);
     ready -= ready >= later && later > 0 ? later : 0;
     int64_t since = ready - before.ready_ns;
-    int64_t sleeps = used.ru_nvcsw - before.sleeps, losses = used.ru_nivcsw - before.losses;
     bool told = ready >= 0 && before.ready_ns >= 0;
-    before.sleeps += sleeps;
-    before.losses += losses;
     before.ready_ns = ready;
-    if (sleeps == 0) /* taken away, or the whole machine stood still */
+    if (sleeps == 0) /* the core was taken away, or the whole machine stood still */
         return waited_ns;
     if (told)
         return since < waited_ns ? since : waited_ns;
@@ -71,22 +66,29 @@ static void write_wait(int *code, const char *name, int64_t end_ns, int64_t took
 
 void lep_look_at_core(int64_t now_ns, lep_interval interval) {
     static int waited_code, slept_code;
+    struct rusage used;
     int64_t on_core = on_core_ns(), waited_ns = now_ns - before.at_ns - (on_core - before.on_core_ns);
     lep_look_due_ns = look_every_ns ? now_ns + look_every_ns : INT64_MAX;
-    if (!before.at_ns && look_every_ns) {
+    if (!look_every_ns)
+        return;
+    getrusage(RUSAGE_THREAD, &used);
+    if (!before.at_ns) {
         uint32_t number = atomic_fetch_add(&threads, 1);
         lep_thread = number < MOST_THREADS ? number : MOST_THREADS - 1;
-        without_core_ns(0, now_ns, on_core);
-    } else if (look_every_ns && waited_ns >= MIN_WAIT_NS) {
-        int64_t without_ns = without_core_ns(waited_ns, now_ns, on_core);
+        without_core_ns(0, 0, 0, now_ns, on_core);
+    } else if (waited_ns >= MIN_WAIT_NS) {
+        int64_t sleeps = used.ru_nvcsw - before.sleeps, losses = used.ru_nivcsw - before.losses;
+        int64_t without_ns = without_core_ns(waited_ns, sleeps, losses, now_ns, on_core);
         if (interval != LEP_IN_CALL) {
             write_wait(&waited_code, LEP_RECORD_WAITED, now_ns, without_ns, interval);
             if (interval == LEP_OWN_CODE) /* a kernel that sleeps does so for its own threads */
                 write_wait(&slept_code, LEP_RECORD_SLEPT, now_ns - without_ns, waited_ns - without_ns, interval);
         }
     }
-    before.at_ns = look_every_ns ? now_ns : 0;
+    before.at_ns = now_ns;
     before.on_core_ns = on_core;
+    before.sleeps = used.ru_nvcsw;
+    before.losses = used.ru_nivcsw;
 }
 
 static int threads_now(void) {
@@ -107,6 +109,7 @@ void lep_core_begin(lep_record_header *file) {
     for (int i = 0; i < LOOKS; i++) {
         int64_t start_ns = lep_clock_ns();
         on_core_ns();
+        getrusage(RUSAGE_THREAD, &(struct rusage){0});
         int64_t took_ns = lep_clock_ns() - start_ns;
         fastest_ns = took_ns < fastest_ns ? took_ns : fastest_ns;
     }

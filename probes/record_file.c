@@ -211,7 +211,7 @@ static void hook_add(int code, int64_t start_ns, int m, int n, int k) {
 
 static int hook_step(int step) {
     int before = lep_step;
-    lep_step = step;
+    lep_step = step < LEP_RECORD_STEPS ? step : -1;
     return before;
 }
 

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracles.recorded_hpl import MPIRUN, lepaute
+from oracles.recorded_hpl import MPIRUN, lepaute, library_named
 
 import lepaute as lp
-from lepaute.kit.mpi_library import find_library
 from lepaute.simulate.apps.own.loading import loaded
 from lepaute.simulate.apps.own.measured import stretches_of
 
@@ -18,10 +17,7 @@ N, SPMV_S = 16, 5e-7
 
 
 def test_conjugate_gradients_make_the_recorded_calls_and_take_the_recorded_time(tmp_path: Path) -> None:
-    try:
-        mpicc = find_library().mpicc
-    except lp.LepauteError as problem:
-        pytest.skip(f"no MPI here: {problem}")
+    mpicc = library_named().mpicc
     program, trace = tmp_path / "cg", tmp_path / "cg.parquet"
     subprocess.run([mpicc, "-O2", EXAMPLES / "cg.c", "-o", program], check=True)
     arguments = ("2", "1", "1", str(N), "30", str(SPMV_S), "0")

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from oracles.recorded_hpl import lepaute
+from oracles.recorded_hpl import library_named
+from oracles.recorded_hpl import recorded as record_program
 from oracles.replays import replayed
 
-from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.mpi_library import find_library
-from lepaute.simulate.trace import Trace, read_trace
+from lepaute.errors import InputError
+from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import NO_CORE, breakdown_of
 from lepaute.simulate.trace.table import MPI, SLEEPING, caveats_of
 
@@ -21,22 +21,14 @@ Recorded = Callable[..., tuple[Trace, Path, str]]
 
 @pytest.fixture(params=["openmpi", "mpich"])
 def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Recorded:
-    """Records the program with words and ranks: its trace, the file, and the output."""
-    try:
-        library = find_library(request.param)
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
-    library.compile(
-        ["-O2", "-w", "-pthread", str(SOURCE), "-o", str(tmp_path / "program")], what="building the program"
-    )
-    more = ("--oversubscribe",) if request.param == "openmpi" else ()
+    """Records the program with a word and ranks: its trace, the file, and the output."""
+    library = library_named(request.param)
+    words = ["-O2", "-w", "-pthread", str(SOURCE), "-o", str(tmp_path / "program")]
+    library.compile(words, what="building the program")
 
     def run(how: str, ranks: int) -> tuple[Trace, Path, str]:
-        path, launcher = tmp_path / f"{how}{ranks}.parquet", str(library.launcher.path)
-        words = (launcher, *more, "-np", str(ranks), tmp_path / "program", how)
-        done = lepaute("record", "--force", "-o", path, "--", *words, folder=tmp_path)
-        assert path.exists(), done.stderr
-        return read_trace(path), path, done.stdout
+        trace, done = record_program(library, tmp_path, how, ranks=ranks)
+        return trace, tmp_path / "trace.parquet", done.stdout
 
     return run
 

@@ -128,7 +128,7 @@ def test_how_a_run_ended_and_how_many_shared_its_cores_comes_first(tmp_path: Pat
     assert caveats(1) == [shared, threads]
     rest = "(of rank 3, status 3): the trace is of what ran until then"
     assert caveats(2) == [f"ended by MPI_Abort after 501 calls {rest}", shared, threads]
-    assert caveats(3)[0].startswith("ended by exit without MPI_Finalize after 501 calls (of rank 3)")
+    assert caveats(3)[0].startswith("ended by exit without MPI_Finalize after 501 calls (of rank 3, ")
 
 
 def test_requests_are_joined_with_the_wait_that_completed_them(tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) ->
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:
     killed = written(tmp_path / "0", (1, "dgemm", 1, 0, (1, 1, 1)), ranks=3, finished=0, lost=5, spare_bytes=3200)
-    assert len(killed.rows) == 1  # the room that was never written holds no calls
+    assert len(killed.rows["code"]) == 1  # the room that was never written holds no calls
     assert caveats_of(trace_of_records([killed], {}).metadata) == [
-        "1 rank did not come to MPI_Finalize, the first is rank 0: the trace is of what ran",
+        "1 rank did not come to MPI_Finalize, the first is rank 0: the trace is of what ran until then",
         "1 of 3 ranks left a recording",
         "5 calls found no room and are missing",
     ]

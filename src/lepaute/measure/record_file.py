@@ -29,6 +29,9 @@ MIN_WAITING_SHARE = 0.01
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
 
+Columns = dict[str, NDArray[Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class RankRecord:
     """Record that one rank left.
@@ -49,7 +52,7 @@ class RankRecord:
     ranks: int
     host: str
     mpi: str
-    rows: "NDArray[Any]"
+    rows: "Columns"
     names: tuple[tuple[int, str], ...]
     start_ns: int
     end_ns: int
@@ -58,11 +61,11 @@ class RankRecord:
     ended: int
     notes: tuple[str, ...]
     fortran: bool
-    costs_s: tuple[float, float] = (0.0, 0.0)
-    affinity: frozenset[int] = frozenset()
-    cores: int = 0
-    threads: int = 1
-    abort_code: int = 0
+    costs_s: tuple[float, float]
+    affinity: frozenset[int]
+    cores: int
+    threads: int
+    abort_code: int
 
 
 def read_rank(path: Path) -> RankRecord:
@@ -87,9 +90,9 @@ def read_rank(path: Path) -> RankRecord:
     for column in ("start_ns", "end_ns"):
         rows[column] += _clock_correction_ns(header, rows[column])
     start = int(header["start_ns"])
+    numbers = {name: int(header[name]) for name in ("rank", "ranks", "lost", "cores", "threads", "abort_code")}
     return RankRecord(
-        rank=int(header["rank"]),
-        ranks=int(header["ranks"]),
+        **numbers,
         host=_text(header["host"]),
         mpi=_text(header["mpi"]),
         rows=rows,
@@ -97,15 +100,11 @@ def read_rank(path: Path) -> RankRecord:
         start_ns=start + int(_clock_correction_ns(header, numpy.array([start]))[0]),
         end_ns=last + int(_clock_correction_ns(header, numpy.array([last]))[0]),
         clock_error_ns=int(header["clocks"]["round_trip_ns"].max()) // 2,
-        lost=int(header["lost"]),
         ended=int(header["finished"]),
         notes=tuple(_text(header["notes"]).splitlines()),
         fortran=bool(header["fortran"]),
         costs_s=(int(header["cost_ps"][0]) * 1e-12, int(header["cost_ps"][1]) * 1e-12),
         affinity=frozenset(core for core in range(8 * _AFFINITY_BYTES) if mask >> core & 1),
-        cores=int(header["cores"]),
-        threads=int(header["threads"]),
-        abort_code=int(header["abort_code"]),
     )
 
 
@@ -131,57 +130,42 @@ def _types() -> "tuple[Any, Any]":
     return numpy.dtype(header), numpy.dtype(packed)
 
 
-def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    """Packed rows as rows with a column for each value; names: kind and name of each code. The communicator of a call
-    stands in comm, of one between two ranks its lowest bits, and completion joins requests with what completed them.
+def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> Columns:
+    """Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
+    between two ranks its lowest bits, and completion joins requests with what completed them.
     """
-    kinds = numpy.array([kind for kind, _ in names])
+    bits, took, what = packed["step_and_code"], packed["duration"].astype("int64"), packed["what"]
+    code = bits & ((1 << _CODE_BITS) - 1)
+    is_message = numpy.array([kind for kind, _ in names])[code] == MPI
     is_completion, is_between_two, is_test = (
-        numpy.array([name in chosen for _, name in names]) for chosen in ((COMPLETED,), BETWEEN_TWO, TESTS)
+        numpy.array([name in chosen for _, name in names])[code] for chosen in ((COMPLETED,), BETWEEN_TWO, TESTS)
     )
-    columns = [
-        ("start_ns", "i8"),
-        ("end_ns", "i8"),
-        *((name, "i4") for name in ("step", "thread", "code", "m", "n", "k", "peer", "comm")),
-        ("completion", "i4"),
-        ("size_bytes", "i8"),
-        ("tag", "i8"),
-    ]
-    rows = numpy.zeros(len(packed), dtype=columns)
-    took = packed["duration"].astype("int64")
-    rows["start_ns"] = packed["start_ns"]
-    rows["end_ns"] = packed["start_ns"] + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10)
-    rows["code"] = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
-    rows["step"] = (packed["step_and_code"] >> (_CODE_BITS + _THREAD_BITS)).astype("int32") - 1
-    rows["thread"] = packed["step_and_code"] >> _CODE_BITS & ((1 << _THREAD_BITS) - 1)
-    what = packed["what"]
-    is_message = kinds[rows["code"]] == MPI
-    for place, name in enumerate("mnk"):
-        rows[name] = numpy.where(is_message, 0, what[:, place])
-    rows["peer"] = numpy.where(is_message, what[:, 0], -1)
-    rows["tag"] = numpy.where(is_message, what[:, 1], -1)
     number = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
-    size_bytes = numpy.where(is_completion[rows["code"]], number, number << 16 >> 16)
-    rows["comm"] = numpy.where(is_between_two[rows["code"]], number >> 48 & 0xFFFF, -1)
-    rows["size_bytes"] = numpy.where(is_message, size_bytes.clip(0), 0)
-    rows["n"] = numpy.where(is_message, (-size_bytes).clip(0), rows["n"])  # looks that found nothing
-    vain = is_test[rows["code"]] & (rows["n"] > 0)
-    rows["m"] = numpy.where(vain, rows["tag"], rows["m"])
-    rows["tag"] = numpy.where(vain, -1, rows["tag"])
-    return _with_completions(rows, names)
+    size_bytes = numpy.where(is_completion, number, number << 16 >> 16)
+    m, n, k = (numpy.where(is_message, 0, what[:, place]) for place in range(3))
+    n = numpy.where(is_message, (-size_bytes).clip(0), n)  # looks that found nothing
+    tag = numpy.where(is_message, what[:, 1], -1).astype("int64")
+    vain = is_test & (n > 0)
+    columns = {
+        "start": packed["start_ns"],
+        "start_ns": packed["start_ns"].copy(),
+        "end_ns": packed["start_ns"] + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10),
+        "code": code,
+        "name": code,
+        "step": (bits >> (_CODE_BITS + _THREAD_BITS)).astype("int32") - 1,
+        "thread": bits >> _CODE_BITS & ((1 << _THREAD_BITS) - 1),
+        "m": numpy.where(vain, tag, m),
+        "n": n,
+        "k": k,
+        "peer": numpy.where(is_message, what[:, 0], -1),
+        "tag": numpy.where(vain, -1, tag),
+        "comm": numpy.where(is_between_two, number >> 48 & 0xFFFF, -1),
+        "size_bytes": numpy.where(is_message, size_bytes.clip(0), 0),
+    }
+    return with_completions(columns, [name for _, name in names])
 
 
-def _with_completions(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
-    columns: dict[str, NDArray[Any]] = {column: rows[column].copy() for column in rows.dtype.names or ()}
-    columns["name"], columns["start"] = columns["code"], columns["start_ns"]
-    columns = with_completions(columns, [name for _, name in names])
-    calls: NDArray[Any] = numpy.zeros(len(columns["code"]), dtype=rows.dtype)
-    for column in rows.dtype.names or ():
-        calls[column] = columns[column]
-    return calls
-
-
-def _with_waits(rows: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> "NDArray[Any]":
+def _with_waits(rows: Columns, names: "Sequence[tuple[int, str]]") -> Columns:
     """The same, where waits lie within the time between two calls of their thread, or are taken from the kernel before.
 
     A wait has been seen at its end: what its thread had waited since it looked last, perhaps before that time.
@@ -224,21 +208,21 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     Raises InputError if there are fewer regions.
     """
     records = sorted(records, key=lambda record: record.rank)
-    regions = [_region(record, solve) for record in records]
-    has_region = all(region is not None for region in regions)
-    start_ns = min(record.start_ns for record in records)
-    if has_region:
-        start_ns = min(region[0] for region in regions if region is not None)
+    regions = [region for record in records if (region := _region(record, solve)) is not None]
+    has_region = len(regions) == len(records)
+    spans = regions if has_region else [(record.start_ns, record.end_ns) for record in records]
+    start_ns = min(start for start, _ in spans)
     names: dict[tuple[int, str], int] = {}
-    pieces: list[dict[str, NDArray[Any]]] = []
-    for record, region in zip(records, regions, strict=True):
+    pieces: list[Columns] = []
+    for record, span in zip(records, spans, strict=True):
         rows = record.rows
-        if region is not None and has_region:
-            rows = rows[(rows["start_ns"] >= region[0]) & (rows["end_ns"] <= region[1])]
+        if has_region:
+            inside = (rows["start_ns"] >= span[0]) & (rows["end_ns"] <= span[1])
+            rows = {column: values[inside] for column, values in rows.items()}
         codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in record.names[1:])])
         pieces.append(
             {
-                "rank": numpy.full(len(rows), record.rank, dtype="int32"),
+                "rank": numpy.full(len(rows["code"]), record.rank, dtype="int32"),
                 "start_s": (rows["start_ns"] - start_ns) * 1e-9,
                 "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
                 "kind": numpy.array([kind for kind, _ in record.names], dtype="int16")[rows["code"]],
@@ -248,33 +232,26 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
             }
         )
     columns = {column: numpy.concatenate([piece[column] for piece in pieces]) for column in pieces[0]}
-    list_of_names = [name for _, name in names]
     columns["comm"] = numbered_communicators(
         columns["comm"], numpy.isin(columns["name"], [names.get((MPI, name), -1) for name in BETWEEN_TWO])
     )
-    keep = ~(
-        (columns["kind"] == PHASE)
-        & numpy.isin(columns["name"], [i for i, name in enumerate(list_of_names) if name == REGION_BEGINS])
-    )
+    keep = columns["name"] != names.get((PHASE, REGION_BEGINS), -1)
     columns = {column: values[keep] for column, values in columns.items()}
-    spans = {
-        record.rank: region if region is not None and has_region else (record.start_ns, record.end_ns)
-        for record, region in zip(records, regions, strict=True)
-    }
     is_wait = columns["name"] == names.get((KERNEL, WAITING), -1)
     waited_s, in_calls_s = (float(columns["duration_s"][rows].sum()) for rows in (is_wait, columns["kind"] == MPI))
-    own_s = sum(end - start for start, end in spans.values()) * 1e-9 - in_calls_s
+    own_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
     metadata = {**metadata, **_recorded_metadata(records, solve, waited_s / max(own_s, waited_s, 1e-9)), "whole": True}
     if solve != 1 and not has_region:
         metadata["warnings"].append(
             f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
         )
+    span_of = {record.rank: span for record, span in zip(records, spans, strict=True)}
     for place, name in enumerate(("begins_s", "ends_s")):
-        dates = (spans.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
+        dates = (span_of.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
         metadata[name] = [(date - start_ns) * 1e-9 for date in dates]
     if has_region:
-        metadata["time_s"] = max((region[1] - region[0]) * 1e-9 for region in regions if region is not None)
-    return trace_of_columns(columns, list_of_names, metadata, "recording")
+        metadata["time_s"] = max((end - start) * 1e-9 for start, end in regions)
+    return trace_of_columns(columns, [name for _, name in names], metadata, "recording")
 
 
 def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
@@ -291,9 +268,9 @@ def _region(record: RankRecord, solve: int) -> tuple[int, int] | None:
 
 
 def _spans(record: RankRecord, phase: str) -> list[tuple[int, int]]:
-    codes = [code for code, (kind, name) in enumerate(record.names) if code and kind == PHASE and name == phase]
-    rows = record.rows[numpy.isin(record.rows["code"], codes)]
-    return sorted(zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True))
+    codes = [code for code, named in enumerate(record.names) if code and named == (PHASE, phase)]
+    chosen = numpy.isin(record.rows["code"], codes)
+    return sorted(zip(*(record.rows[end][chosen].tolist() for end in ("start_ns", "end_ns")), strict=True))
 
 
 def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share: float) -> dict[str, Any]:
@@ -328,22 +305,18 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
 
 def _ended(records: Sequence[RankRecord]) -> dict[str, str]:
     """What ended a run that did not come to its end, in a word and in a sentence."""
-    for how, what in ((ABORTED, "MPI_Abort"), (EXITED, "exit without MPI_Finalize")):
-        for record in records:
-            if record.ended == how:
-                codes = [code for code, (kind, _) in enumerate(record.names) if code and kind == MPI]
-                calls = counted(int(numpy.isin(record.rows["code"], codes).sum()), "call")
-                status = f", status {record.abort_code}" if how == ABORTED else ""
-                rest = "the trace is of what ran until then"
-                return {
-                    "ended_by": what,
-                    "ended": f"ended by {what} after {calls} (of rank {record.rank}{status}): {rest}",
-                }
-    killed = [record.rank for record in records if record.ended == KILLED]
-    if not killed:
-        return {}
-    text = f"{counted(len(killed), 'rank')} did not come to MPI_Finalize, the first is rank {killed[0]}"
-    return {"ended_by": "a signal", "ended": f"{text}: the trace is of what ran"}
+    for how, what in ((ABORTED, "MPI_Abort"), (EXITED, "exit without MPI_Finalize"), (KILLED, "a signal")):
+        who = [record for record in records if record.ended == how]
+        if not who:
+            continue
+        first = who[0]
+        codes = [code for code, (kind, _) in enumerate(first.names) if code and kind == MPI]
+        calls = counted(int(numpy.isin(first.rows["code"], codes).sum()), "call")
+        text = f"ended by {what} after {calls} (of rank {first.rank}, status {first.abort_code})"
+        if how == KILLED:
+            text = f"{counted(len(who), 'rank')} did not come to MPI_Finalize, the first is rank {first.rank}"
+        return {"ended_by": what, "ended": f"{text}: the trace is of what ran until then"}
+    return {}
 
 
 def _sharing(records: Sequence[RankRecord], waiting_share: float) -> dict[str, str]:

@@ -52,8 +52,6 @@ class Survey:
         self.sizes = {comm: sums / numpy.maximum(counts, 1) for comm, (sums, counts) in self._sums.items()}
         del self._sums
 
-    # ---- tags --------------------------------------------------------------------------------------------------------
-
     def _add_tags(self, trace: Trace) -> None:
         is_other = (trace.comm > 0) & (trace.tag >= 0) & trace.named(BETWEEN_TWO)
         self._tags = numpy.union1d(self._tags, trace.tag[~is_other])
@@ -82,8 +80,6 @@ class Survey:
             tag[is_other] = free[code]
         return tag
 
-    # ---- collective operations ---------------------------------------------------------------------------------------
-
     def _add_meetings(self, rows: Rows) -> str:
         """What to say where the members of one are not known."""
         trace = rows.trace
@@ -107,8 +103,6 @@ class Survey:
             f"{self.where}: the ranks of {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at "
             f"{seconds(float(trace.start_s[row]))}, are not known: the recording does not tell its communicator"
         )
-
-    # ---- messages ----------------------------------------------------------------------------------------------------
 
     def _add_messages(self, rows: Rows) -> None:
         sends, receives = _ends(rows)
