@@ -12,7 +12,7 @@ from lepaute.errors import InputError
 from lepaute.kit.mpi_library import MpiLibrary
 from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.messages import match_messages
-from lepaute.simulate.trace.table import OWN_CODE
+from lepaute.simulate.trace.table import BETWEEN_CALLS
 
 pytestmark = pytest.mark.machine
 
@@ -33,7 +33,7 @@ def recorded(library: MpiLibrary, folder: Path, *words: str) -> Trace:
     trace, done = record_program(library, folder, *words)
     assert done.returncode == 0, done.stderr
     assert trace.metadata["warnings"] == []
-    return trace.where(~trace.named(OWN_CODE))
+    return trace.where(~trace.named(BETWEEN_CALLS))
 
 
 def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(library, tmp_path):
@@ -239,7 +239,7 @@ def test_every_way_to_end_a_request_says_what_came(library_of_requests: tuple[Mp
 def test_a_recording_that_finds_no_room_says_how_much_is_missing(library_of_requests: tuple[MpiLibrary, Path]) -> None:
     trace, done = record_program(*library_of_requests, str(PARTS.index("full")), ranks=1)
     assert len(trace) == 1 << 16
-    calls = int((~trace.named(OWN_CODE)).sum())
+    calls = int((~trace.named(BETWEEN_CALLS)).sum())
     assert trace.metadata["warnings"] == [f"{100_000 - calls} calls found no room and are missing"]
     assert done.stderr.count("no room for further calls (File too large); they are missing") == 1
     assert done.stderr.count("lepaute record:") == 1

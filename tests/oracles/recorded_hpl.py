@@ -22,7 +22,7 @@ def lepaute(*arguments: str | Path, folder: Path, **environment: str) -> "subpro
     return run_here(*arguments, folder=folder, **consent, **environment)
 
 
-def library_named(name: str | None = None) -> MpiLibrary:
+def library_named(name: str = "mpicc") -> MpiLibrary:
     try:
         return find_library(name)
     except EnvironmentProblem as problem:

@@ -30,19 +30,9 @@ FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
 _PARTS = ("file", "world", "clock", "core", "init", "fortran", "mpi", "requests", "collectives", "neighbours", "blas")
-_RECORDER = tuple(f"record_{part}" for part in _PARTS)
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
-_SOURCES = tuple(f"{name}.c" for name in (*_RECORDER, *_CLOCKS))
-_HEADERS = (
-    *(
-        "record.h",
-        "probe_common.h",
-        *(f"record_{part}.h" for part in ("inside", "calls", "requests", "world", "clock")),
-    ),
-    *(f"{name}.h" for name in (*_CLOCKS, "clock_source")),
-)
+_SOURCES = tuple(f"{name}.c" for name in (*(f"record_{part}" for part in _PARTS), *_CLOCKS))
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
-_HPL_HEADERS = ("hpl_loops.h", "record.h")
 #: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv and fopen to the driver, as always.
 HPL_WRAPPED = (
     *HPL_KERNELS,
@@ -223,7 +213,7 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
         words = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread", *sources, "-ldl", "-lm")
         library.compile([*C_FLAGS, *words, "-o", str(folder / LIBRARY)], what="building the recorder")
 
-    inputs = digests(probe_source() / name for name in (*_SOURCES, *_HEADERS))
+    inputs = _digests(_SOURCES)
     return built_once("recorder", [*inputs, library.identity, *C_FLAGS], LIBRARY, build) / LIBRARY
 
 
@@ -241,5 +231,9 @@ def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | No
         words += [*tools.blas_flags, "-lm", "-ldl", "-o", str(folder / HPL)]
         library.compile(words, what=f"building {HPL} for recordings")
 
-    inputs = digests(probe_source() / name for name in (*_HPL_SOURCES, *_HPL_HEADERS))
+    inputs = _digests(_HPL_SOURCES)
     return built_once("recorded-hpl", [*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS], HPL, build) / HPL
+
+
+def _digests(sources: Sequence[str]) -> list[str]:
+    return digests([*(probe_source() / name for name in sources), *sorted(probe_source().glob("*.h"))])

@@ -20,16 +20,16 @@ MAGIC = b"LEPREC4"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS, _THREAD_BITS = 448, 32, 20480, 4096, 9, 6
 _AFFINITY_BYTES = 128
 #: How a rank ended.
-KILLED, FINALIZED, ABORTED, EXITED = range(4)
+_KILLED, _FINALIZED, _ABORTED, _EXITED = range(4)
 #: Rows of time within own code, and what they are in a trace.
 _WAITS = {"(waited)": WAITING, "(slept)": SLEEPING}
 #: Of own code, waiting for a core: less is not worth a word.
-MIN_WAITING_SHARE = 0.01
+_MIN_WAITING_SHARE = 0.01
 #: The phase that a program's timed region begins with, and the one that ends it.
 REGION_BEGINS, REGION_ENDS = "factorisation", "pdtrsv"
 
 
-Columns = dict[str, NDArray[Any]]
+_Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class RankRecord:
     start_ns: when all ranks had come together in MPI_Init, on rank 0's clock
     end_ns  : when it called MPI_Finalize; the end of its last call where it did not
     clock_error_ns: most by which this rank's clock may be off, 0 if it is rank 0's own
-    ended   : KILLED, FINALIZED, ...; abort_code: that of MPI_Abort
+    ended   : _KILLED, _FINALIZED, ...; abort_code: that of MPI_Abort
     notes   : lines that the program wrote about itself
     fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
     costs_s : what a row takes between the end of its call and the next call, and what a test that found nothing does
@@ -52,7 +52,7 @@ class RankRecord:
     ranks: int
     host: str
     mpi: str
-    rows: "Columns"
+    rows: _Columns
     names: tuple[tuple[int, str], ...]
     start_ns: int
     end_ns: int
@@ -130,8 +130,8 @@ def _types() -> "tuple[Any, Any]":
     return numpy.dtype(header), numpy.dtype(packed)
 
 
-def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> Columns:
-    """Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
+def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> _Columns:
+    """_Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
     between two ranks its lowest bits, and completion joins requests with what completed them.
     """
     bits, took, what = packed["step_and_code"], packed["duration"].astype("int64"), packed["what"]
@@ -165,7 +165,7 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> Columns
     return with_completions(columns, [name for _, name in names])
 
 
-def _with_waits(rows: Columns, names: "Sequence[tuple[int, str]]") -> Columns:
+def _with_waits(rows: _Columns, names: "Sequence[tuple[int, str]]") -> _Columns:
     """The same, where waits lie within the time between two calls of their thread, or are taken from the kernel before.
 
     A wait has been seen at its end: what its thread had waited since it looked last, perhaps before that time.
@@ -213,7 +213,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     spans = regions if has_region else [(record.start_ns, record.end_ns) for record in records]
     start_ns = min(start for start, _ in spans)
     names: dict[tuple[int, str], int] = {}
-    pieces: list[Columns] = []
+    pieces: list[_Columns] = []
     for record, span in zip(records, spans, strict=True):
         rows = record.rows
         if has_region:
@@ -239,8 +239,12 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     columns = {column: values[keep] for column, values in columns.items()}
     is_wait = columns["name"] == names.get((KERNEL, WAITING), -1)
     waited_s, in_calls_s = (float(columns["duration_s"][rows].sum()) for rows in (is_wait, columns["kind"] == MPI))
-    own_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
-    metadata = {**metadata, **_recorded_metadata(records, solve, waited_s / max(own_s, waited_s, 1e-9)), "whole": True}
+    outside_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
+    metadata = {
+        **metadata,
+        **_recorded_metadata(records, solve, waited_s / max(outside_s, waited_s, 1e-9)),
+        "whole": True,
+    }
     if solve != 1 and not has_region:
         metadata["warnings"].append(
             f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
@@ -305,7 +309,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
 
 def _ended(records: Sequence[RankRecord]) -> dict[str, str]:
     """What ended a run that did not come to its end, in a word and in a sentence."""
-    for how, what in ((ABORTED, "MPI_Abort"), (EXITED, "exit without MPI_Finalize"), (KILLED, "a signal")):
+    for how, what in ((_ABORTED, "MPI_Abort"), (_EXITED, "exit without MPI_Finalize"), (_KILLED, "a signal")):
         who = [record for record in records if record.ended == how]
         if not who:
             continue
@@ -313,7 +317,7 @@ def _ended(records: Sequence[RankRecord]) -> dict[str, str]:
         codes = [code for code, (kind, _) in enumerate(first.names) if code and kind == MPI]
         calls = counted(int(numpy.isin(first.rows["code"], codes).sum()), "call")
         text = f"ended by {what} after {calls} (of rank {first.rank}, status {first.abort_code})"
-        if how == KILLED:
+        if how == _KILLED:
             text = f"{counted(len(who), 'rank')} did not come to MPI_Finalize, the first is rank {first.rank}"
         return {"ended_by": what, "ended": f"{text}: the trace is of what ran until then"}
     return {}
@@ -327,7 +331,7 @@ def _sharing(records: Sequence[RankRecord], waiting_share: float) -> dict[str, s
     if crowded:
         ranks, cores = max(crowded, key=lambda each: each[0] / each[1])
         who = f"{counted(ranks, 'rank')} shared {counted(cores, 'core')}"
-    elif waiting_share <= MIN_WAITING_SHARE:
+    elif waiting_share <= _MIN_WAITING_SHARE:
         return {}
     waited = f"{percent(waiting_share)} of the time outside of MPI they waited for a core, which replays leave out"
     return {"shared": f"{who}: {waited}"}

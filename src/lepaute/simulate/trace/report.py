@@ -14,7 +14,7 @@ from lepaute.kit.text import counted, folded, in_common_unit, percent, ranks_tex
 from lepaute.simulate.trace.breakdown import Breakdown
 from lepaute.simulate.trace.colours import SHARES
 from lepaute.simulate.trace.finding import finding_of
-from lepaute.simulate.trace.table import CATEGORIES, COMPUTING, KERNEL, KINDS, MPI, OWN_CODE, Trace, caveats_of
+from lepaute.simulate.trace.table import BETWEEN_CALLS, CATEGORIES, COMPUTING, KERNEL, KINDS, MPI, Trace, caveats_of
 
 
 def headline(trace: Trace) -> str:
@@ -45,7 +45,7 @@ def written_text(path: Path, trace: Trace) -> str:
 def _calls_text(trace: Trace, ranks: str) -> str:
     """438 calls in 966 µs on 2 ranks: from the start of the first to the end of the last."""
     took = f" in {seconds(float(trace.end_s.max()) - float(trace.start_s.min()))}" if len(trace) else ""
-    return f"{counted(int((~trace.named(OWN_CODE - {COMPUTING})).sum()), 'call')}{took} on {ranks}"
+    return f"{counted(int((~trace.named(BETWEEN_CALLS - {COMPUTING})).sum()), 'call')}{took} on {ranks}"
 
 
 def description(trace: Trace, width: int = UNLIMITED) -> str:

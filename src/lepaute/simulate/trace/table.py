@@ -65,7 +65,7 @@ NOBODY = -2
 COMPUTING = "computing"
 #: Parts of it that a recording tells: the rank had no core, or wanted none.
 WAITING, SLEEPING = "waiting_for_a_core", "sleeping"
-OWN_CODE = frozenset((COMPUTING, WAITING, SLEEPING))
+BETWEEN_CALLS = frozenset((COMPUTING, WAITING, SLEEPING))
 #: No date is later, and no size larger: both are written in nanoseconds and bytes.
 MAX_S, MAX_SIZE = 1e9, 1e18
 

@@ -166,15 +166,10 @@ class ReplayBehaviour(LaidBehaviour):
         return f"on {self.platform.name}, if its own code is as fast there as where it was recorded"
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        from lepaute.simulate.trace.table import caveats_of
-
-        share, metadata = _own_share(run), self.recording.survey.metadata
-        texts = [f"{text} (the recording)" for text in caveats_of(metadata)]
+        share, texts = _own_share(run), self.recording.survey.caveats
         if share > MIN_OWN_SHARE:
             part = "all" if share > 0.9995 else percent(share)
             texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
-        omitted = ", ".join(map(str, metadata.get("omitted") or ()))
-        texts += [f"{omitted} left out of the recording"] if omitted else []
         return [*texts, *self.approximated]
 
 

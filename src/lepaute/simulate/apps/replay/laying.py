@@ -24,7 +24,7 @@ from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, WAITI
 #: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
 DIGITS = 4
 #: Of what recording a test takes, so many times at least is between two tests where a program computes there.
-MIN_BETWEEN = 1.5
+_MIN_BETWEEN = 1.5
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
@@ -111,7 +111,7 @@ class RecordedPart:
         recorder_s, test_s = trace.metadata.get("recorder_s") or (0.0, 0.0)
         # A program that computes between tests does so until it is done; one that waits has only its loop there.
         in_vain, loop_s = trace.named(TESTS) & (trace.n > 0), (trace.n - 1) * test_s
-        more_s = numpy.where(in_vain & (trace.m * 1e-9 > MIN_BETWEEN * loop_s), trace.m * 1e-9 - loop_s, 0.0)
+        more_s = numpy.where(in_vain & (trace.m * 1e-9 > _MIN_BETWEEN * loop_s), trace.m * 1e-9 - loop_s, 0.0)
         is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(WAITING)
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)

@@ -14,7 +14,7 @@ from lepaute.simulate.platform.schema import Platform
 _HALF_95 = NormalDist().inv_cdf(0.975)
 LARGEST = 1e3
 #: Own code on a machine over that on another one, where nothing is known: as far apart as one factor may be.
-UNKNOWN = (0.5, 1.5)
+_UNKNOWN = (0.5, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, fl
 
 def of_anywhere(machine: str) -> Factor:
     """Factor of code that was recorded on a machine of which nothing is known: cores of a decade lie within it."""
-    low, high = UNKNOWN
+    low, high = _UNKNOWN
     words = f"{low:g} to {high:g} times as long as recorded, on {machine} (--recorded-on, --own-code)"
     return Factor(low, high, words, known=False)
 
@@ -96,7 +96,7 @@ def between(
     said = ", ".join(f"{significant(ratio, 3)} by {what}" for what, ratio in found.items())
     low, high = min(found.values()), max(found.values())
     if len(found) == 1:
-        low, high = low * UNKNOWN[0], high * UNKNOWN[1]
+        low, high = low * _UNKNOWN[0], high * _UNKNOWN[1]
         said += ", and by what bounds it else no rate is known"
     if high > 3.0 * low:
         said += ", which are too far apart for one factor: give own_code"

@@ -11,7 +11,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Rows
 from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence, pair_by_key
-from lepaute.simulate.trace.table import MPI, NOBODY, Trace
+from lepaute.simulate.trace.table import MPI, NOBODY, Trace, caveats_of
 
 _MAX_TAG = 2**31 - 1
 
@@ -51,6 +51,12 @@ class Survey:
             raise InputError(unknown)
         self.sizes = {comm: sums / numpy.maximum(counts, 1) for comm, (sums, counts) in self._sums.items()}
         del self._sums
+
+    @property
+    def caveats(self) -> list[str]:
+        omitted = ", ".join(map(str, self.metadata.get("omitted") or ()))
+        texts = [f"{text} (the recording)" for text in caveats_of(self.metadata)]
+        return [*texts, *([f"{omitted} left out of the recording"] if omitted else [])]
 
     def _add_tags(self, trace: Trace) -> None:
         is_other = (trace.comm > 0) & (trace.tag >= 0) & trace.named(BETWEEN_TWO)
@@ -200,18 +206,16 @@ def check(trace: Trace, where: str) -> None:
 
 def _check_threads(trace: Trace, where: str) -> None:
     """Raises InputError for calls of a rank's threads at the same time: a replay has one order of calls a rank."""
-    if not trace.thread.any():
-        return
     calls = trace.where(trace.kind == MPI)
-    for rank in calls.ranks:
-        own = calls.where(calls.rank == rank)
-        ends = numpy.maximum.accumulate(own.end_s)
-        longest = numpy.maximum.accumulate(numpy.where(own.end_s == ends, numpy.arange(len(own)), 0))[:-1]
-        both = numpy.flatnonzero((own.start_s[1:] < ends[:-1]) & (own.thread[1:] != own.thread[longest]))
+    for rank in calls.ranks if trace.thread.any() else ():
+        called = calls.where(calls.rank == rank)
+        ends_s = numpy.maximum.accumulate(called.end_s)
+        longest = numpy.maximum.accumulate(numpy.where(called.end_s == ends_s, numpy.arange(len(called)), 0))[:-1]
+        both = numpy.flatnonzero((called.start_s[1:] < ends_s[:-1]) & (called.thread[1:] != called.thread[longest]))
         if len(both):
-            first, second = int(longest[both[0]]), int(both[0]) + 1
+            threads = [(called.thread[row], called.names[called.name[row]]) for row in (both[0] + 1, longest[both[0]])]
+            at = seconds(float(called.start_s[both[0] + 1]))
             raise InputError(
-                f"{where}: thread {own.thread[second]} of rank {rank} calls {own.names[own.name[second]]} at "
-                f"{seconds(float(own.start_s[second]))}, while its thread {own.thread[first]} is in "
-                f"{own.names[own.name[first]]}: threads that are in calls at once cannot be replayed"
+                f"{where}: thread {threads[0][0]} of rank {rank} calls {threads[0][1]} at {at}, while its thread "
+                f"{threads[1][0]} is in {threads[1][1]}: threads that are in calls at once cannot be replayed"
             )
