@@ -17,8 +17,6 @@
 #define LEPAUTE_VERSION "unknown"
 #endif
 
-/* ---- the process --------------------------------------------------------------------------------------------- */
-
 typedef struct {
     const char *name;            /* of the program, starts every message */
     int rank;                    /* 0 without MPI; only rank 0 prints what all ranks would print */
@@ -30,8 +28,6 @@ extern lep_process lep_self;
 
 _Noreturn void lep_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void lep_fail_alone(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* ---- options ------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;  /* with its dashes: "--design" */
@@ -50,8 +46,6 @@ int lep_option_cpu(const lep_option *options, size_t count, const char *name, in
 int lep_option_choice(const lep_option *options, size_t count, const char *name, const char *const *words, int number);
 /* How many numbers such a list has. */
 int lep_option_length(const lep_option *options, size_t count, const char *name);
-
-/* ---- time and place ------------------------------------------------------------------------------------------ */
 
 static inline int64_t lep_now_ns(void) {
     struct timespec now;
@@ -72,8 +66,7 @@ void lep_pin(int cpu);
 /* Binds all threads that the process has by now, those of the BLAS among them, to some cores, or fails alone. */
 void lep_pin_threads(const int *cpus, int count);
 
-/* ---- random numbers: xorshift64*, the same everywhere --------------------------------------------------------- */
-
+/* xorshift64*: the same numbers everywhere. */
 typedef struct {
     uint64_t state;
 } lep_random;
@@ -95,8 +88,6 @@ static inline uint64_t lep_random_below(lep_random *random, uint64_t bound) {
 
 void lep_random_fill(lep_random *random, double *values, size_t count); /* uniform in [-0.5, 0.5) */
 
-/* ---- design tables ------------------------------------------------------------------------------------------- */
-
 typedef struct {
     const char *path;
     size_t rows, columns;
@@ -116,8 +107,6 @@ int lep_design_choice(const lep_design *design, size_t row, size_t column, const
 /* Fails with "FILE:LINE: message". */
 _Noreturn void lep_design_fail(const lep_design *design, size_t row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* ---- raw files ----------------------------------------------------------------------------------------------- */
 
 /* Opens the file and writes the header lines; `mpi` is NULL without MPI; `columns` is the line that names them. */
 FILE *lep_output_open(const char *path, const char *mpi, long long seed, int argc, char **argv);

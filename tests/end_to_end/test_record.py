@@ -157,14 +157,13 @@ def test_the_second_system_of_an_input_file_can_be_recorded(mpicc: Path, tmp_pat
     assert missing.stderr.splitlines()[-1] == "lepaute: --solve is 3; the program solved 2 systems"
 
 
-RING = Path(__file__).parents[1].joinpath("data", "programs", "record_ring.c").read_text()
+PROGRAMS = Path(__file__).parents[1] / "data" / "programs"
 
 
 @pytest.fixture(scope="module")
 def ring(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ring")
-    (folder / "ring.c").write_text(RING)
-    built = ran([mpicc, "-w", folder / "ring.c", "-lopenblas", "-o", folder / "ring"])
+    built = ran([mpicc, "-w", PROGRAMS / "record_ring.c", "-lopenblas", "-o", folder / "ring"])
     if built.returncode != 0:
         pytest.skip(f"no BLAS here: {built.stderr[-200:]}")
     return folder / "ring"
@@ -208,12 +207,8 @@ def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Pa
     assert set(of("MPI_Allreduce").comm.tolist()) == {1}  # all ranks, but another communicator
 
 
-LATE_COMER = Path(__file__).parents[1].joinpath("data", "programs", "record_late_comer.c").read_text()
-
-
 def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc: Path, tmp_path: Path) -> None:
-    (tmp_path / "late.c").write_text(LATE_COMER)
-    subprocess.run([mpicc, "-w", tmp_path / "late.c", "-o", tmp_path / "late"], check=True)
+    subprocess.run([mpicc, "-w", PROGRAMS / "record_late_comer.c", "-o", tmp_path / "late"], check=True)
     done = lepaute("record", "--force", "--", *MPIRUN, "3", tmp_path / "late", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")

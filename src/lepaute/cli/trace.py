@@ -66,7 +66,7 @@ def record(
     Exit status 1 where the program fails; the trace then holds what it did up to that point.
     """
     check_outputs({"--output": output}, inputs=[dat], force=force)
-    recording = record_run(
+    trace = record_run(
         words,
         workspace=Path() if is_stream(check_output(output)) else output.parent,
         mpicc=mpicc,
@@ -75,11 +75,11 @@ def record(
         every_call=every_call,
         progress=note,
     )
-    _write(recording.trace, output)
-    if recording.causes:
-        warn([f"the run was disturbed on this machine: {'; '.join(recording.causes)}"])
-    if recording.returncode != 0:
-        note(f"lepaute: the program failed (exit status {recording.returncode})")
+    _write(trace, output)
+    if causes := trace.metadata["disturbed_by"]:
+        warn([f"the run was disturbed on this machine: {'; '.join(causes)}"])
+    if returncode := trace.metadata["returncode"]:
+        note(f"lepaute: the program failed (exit status {returncode})")
         raise typer.Exit(1)
 
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,15 +42,6 @@ HPL_WRAPPED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A recorded run; returncode is the program's, negative for a signal; causes: of disturbance on this machine."""
-
-    trace: "Trace"
-    returncode: int
-    causes: tuple[str, ...] = ()
-
-
 def record(
     words: Sequence[str],
     *,
@@ -60,8 +51,9 @@ def record(
     solve: int = 1,
     every_call: bool = False,
     progress: Callable[[str], None] | None = None,
-) -> Recording:
-    """Runs a command with its standard streams as they are, and returns what its ranks did.
+) -> Trace:
+    """Runs a command with its standard streams as they are, and returns what its ranks did. Its metadata have its
+    returncode, negative for a signal, and disturbed_by, causes of disturbance on this machine.
 
     words    : mpirun, its options, the program and its arguments. The word xhpl-lepaute stands for the HPL that is
                built here, whose own loops are recorded too
@@ -102,7 +94,6 @@ def record(
         load = load_between(before, sample(), os.cpu_count() or 1)
         if launcher.family != OPEN_MPI:  # in an allocation others start ranks that are no children of theirs
             load = load.with_own(load.own_cpu_s + load.others_cpu_s)
-        causes = load.disturbances()
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
             raise EnvironmentProblem(_nothing(returncode, library.mpicc))
@@ -114,10 +105,10 @@ def record(
             "created": created,
             "version": __version__,
             "returncode": returncode,
-            "disturbed_by": list(causes),
+            "disturbed_by": list(load.disturbances()),
             "load": asdict(load),
         }
-        return Recording(trace_of_records(records, metadata, solve), returncode, causes)
+        return trace_of_records(records, metadata, solve)
 
 
 #: Programs of MPI libraries; where one is not there, find_launcher() says what to install.
