@@ -12,7 +12,7 @@ from lepaute.cli.fit_text import quality_table
 from lepaute.cli.options import DETAILS_HELP
 from lepaute.cli.simulation import platform_of
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, say, warn
-from lepaute.cli.verify_site import opened_site, sentinel_guard
+from lepaute.cli.verify_site import opened_site, refuse_other_machine, sentinel_guard
 from lepaute.kit.files import write_atomic
 from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_output_folder
@@ -25,9 +25,8 @@ from lepaute.simulate.platform import dump_platform
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
-    from lepaute.measure.verify.command import Command
     from lepaute.measure.verify.known_results import KnownResults
-    from lepaute.measure.verify.real_run import HplProgram
+    from lepaute.measure.verify.real_run import Command, HplProgram
     from lepaute.measure.verify.seal import Seal
     from lepaute.measure.verify.verification import Verification
     from lepaute.simulate import Application
@@ -118,6 +117,8 @@ def verified(
     folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
     given = None if options.platform is None else platform_of(options.platform, options.settings)
+    if given is not None:
+        refuse_other_machine(given[0], where)
     program = find_program()
     with held(folder), notes_printed(), ExitStack() as stack:
         coretype = None
@@ -188,7 +189,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
     finally:  # whoever does not read the results to their end has them in the folder
         verification.save(folder, title)
         if options.report is not None:
-            from lepaute.measure.verify.page import page
+            from lepaute.measure.verify.report import page
 
             text = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
             write_atomic(options.report, text)

@@ -24,9 +24,8 @@ from lepaute.measure.verify.machine import SeenNode, check_same_machine, guard_o
 
 if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
-    from lepaute.measure.verify.command import Command
     from lepaute.measure.verify.node_site import LentNodes
-    from lepaute.measure.verify.real_run import HplProgram, Site
+    from lepaute.measure.verify.real_run import Command, HplProgram, Site
     from lepaute.simulate import Mapping
     from lepaute.simulate.platform import Platform
     from lepaute.simulate.platform.schema import Blas
@@ -65,6 +64,12 @@ def where_of(
     if where.is_here and ranks_per_node is not None:
         raise InputError("--ranks-per-node applies to nodes; give --nodes or --scheduler as well")
     return where
+
+
+def refuse_other_machine(platform: "Platform", where: Where) -> None:
+    """Before anything is built: raises InputError as `opened_site`, of this machine and all but its BLAS."""
+    if where.is_here:
+        check_same_machine(platform, [this_node(None)], other_machine=where.other_machine)
 
 
 def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":

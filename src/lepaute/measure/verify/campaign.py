@@ -150,7 +150,8 @@ def run_cases(
     before_s: float | None = None
     while queue:
         case, repeat, attempt = _next_attempt(queue, runs)
-        if attempt and not _may_go_on(runs):
+        first_s, more_s = (fsum(run.run.time_s for run in runs if bool(run.attempt) is more) for more in (False, True))
+        if attempt and more_s >= max(first_s, REPEATS_S):
             break
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
@@ -242,14 +243,6 @@ def _next_attempt(queue: list[tuple[int, int, int]], runs: Sequence[RecordedRun]
     undisturbed = {recorded.case for recorded in runs if not recorded.disturbed}
     places = (place for place, (case, _, attempt) in enumerate(queue) if not attempt or case not in undisturbed)
     return queue.pop(next(places, 0))
-
-
-def _may_go_on(runs: Sequence[RecordedRun]) -> bool:
-    """For a further attempt."""
-    planned_s, further_s = (
-        fsum(recorded.run.time_s for recorded in runs if bool(recorded.attempt) is further) for further in (False, True)
-    )
-    return further_s < max(planned_s, REPEATS_S)
 
 
 def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:

@@ -11,29 +11,27 @@ from xml.sax.saxutils import quoteattr
 from lepaute.errors import InputError
 from lepaute.simulate.platform.network_model import Segment
 from lepaute.simulate.platform.schema import Platform
-from lepaute.simulate.platform.simgrid.latency import (
+from lepaute.simulate.platform.simgrid.zones import (
     ENVELOPE_BYTES,
     Latencies,
-    cables_add_latency,
-    exact,
-    longest_route,
-    plan,
-    quotient,
-    text_of,
-)
-from lepaute.simulate.platform.simgrid.zones import (
     Parts,
     Wiring,
     cable_bandwidths_Bps,
+    cables_add_latency,
     cluster,
+    exact,
     limiters_fit,
+    longest_route,
     loopback_link,
     mesh,
     node_speeds_flops,
     own_loopback_link,
+    plan,
+    quotient,
     same_overheads,
     simgrid_routes_otherwise,
     star,
+    text_of,
 )
 from lepaute.simulate.platform.topology import Topology
 
@@ -369,7 +367,8 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
     for name, call in (("os", "send"), ("ois", "isend"), ("or", "receive")):
-        yield f"smpi/{name}", _overheads(segments, (getattr(s, call) for s in segments))
+        overheads = [(s.above_bytes, *getattr(s, call)) for s in segments]
+        yield f"smpi/{name}", ";".join(f"{above}:{intercept!r}:{slope!r}" for above, intercept, slope in overheads)
     eager, detached = thresholds(segments)
     yield "smpi/async-small-thresh", str(eager)
     yield "smpi/send-is-detached-thresh", str(detached)
@@ -400,8 +399,3 @@ def _factors(segments: Sequence[Segment], factors: Iterable[Decimal]) -> str:
     # messages of 0 bytes have 16 on the wire: the first threshold stays 0
     starts = (s.above_bytes + ENVELOPE_BYTES if s.above_bytes else 0 for s in segments)
     return ";".join(f"{start}:{text_of(factor)}" for start, factor in zip(starts, factors, strict=False))
-
-
-def _overheads(segments: Sequence[Segment], overheads: Iterable[tuple[float, float]]) -> str:
-    pairs = zip(segments, overheads, strict=True)
-    return ";".join(f"{s.above_bytes}:{intercept!r}:{slope!r}" for s, (intercept, slope) in pairs)
