@@ -131,7 +131,7 @@ def _types() -> "tuple[Any, Any]":
 
 
 def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> _Columns:
-    """_Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
+    """Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
     between two ranks its lowest bits, and completion joins requests with what completed them.
     """
     bits, took, what = packed["step_and_code"], packed["duration"].astype("int64"), packed["what"]
@@ -329,7 +329,7 @@ def _sharing(records: Sequence[RankRecord], waiting_share: float) -> dict[str, s
     crowded = [(count, len(cores)) for (_, cores), count in on_cores.items() if count > len(cores) > 0]
     who = "other programs ran on the cores of the ranks"
     if crowded:
-        ranks, cores = max(crowded, key=lambda each: each[0] / each[1])
+        ranks, cores = max(crowded, key=lambda sharing: sharing[0] / sharing[1])
         who = f"{counted(ranks, 'rank')} shared {counted(cores, 'core')}"
     elif waiting_share <= _MIN_WAITING_SHARE:
         return {}

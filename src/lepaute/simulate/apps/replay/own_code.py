@@ -93,18 +93,18 @@ def between(
     found = dict(_ratios(recorded, platform))
     if not found:
         return of_anywhere(f"{recorded.name}, of which no rate is known that {platform.name} has, too")
-    said = ", ".join(f"{significant(ratio, 3)} by {what}" for what, ratio in found.items())
+    ratios = ", ".join(f"{significant(ratio, 3)} by {what}" for what, ratio in found.items())
     low, high = min(found.values()), max(found.values())
     if len(found) == 1:
         low, high = low * _UNKNOWN[0], high * _UNKNOWN[1]
-        said += ", and by what bounds it else no rate is known"
+        ratios += ", and by what bounds it else no rate is known"
     if high > 3.0 * low:
-        said += ", which are too far apart for one factor: give own_code"
+        ratios += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
     return Factor(
         low,
         high,
-        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({said})",
+        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({ratios})",
         speed_sd,
     )
 
