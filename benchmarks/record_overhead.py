@@ -53,7 +53,7 @@ def cost_of_calls(mpicc: Path, library: Path, folder: Path) -> None:
     subprocess.run([mpicc, "-O2", source, "-o", program, "-lopenblas"], check=True, timeout=LIMIT_S)
     without = [json.loads(run(program, 1, None, folder)) for _ in range(3)]
     with_it = [json.loads(run(program, 1, library, folder)) for _ in range(3)]
-    rows = read_rank(folder / "raw/rank-0.rec").rows
+    rows = read_rank(folder / "raw/rank-0.rec").rows["code"]
     # Successive probes are one row; of each batch a BLAS call and three MPI calls are left.
     if len(rows) < 4 * BATCHES * CALLS:
         sys.exit(f"the recording holds {len(rows)} calls, made were more than {4 * BATCHES * CALLS}")

@@ -108,8 +108,6 @@ lep_clock_model lep_clock_fitted(const int64_t *x_ns, const double *offset_ns, c
     return model;
 }
 
-/* ---- drifts of alike clocks, shrunk together ------------------------------------------------------------------- */
-
 /* Hypotheses: no clock drifts, or all by independent normal drifts with one standard deviation. */
 enum { DRIFTS = 23, HYPOTHESES = 1 + DRIFTS };
 

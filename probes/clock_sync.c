@@ -5,8 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- pieces of the methods ------------------------------------------------------------------------------------ */
-
 static lep_clock_model of_offset(const lep_clock_session *session, lep_clock_offset offset) {
     double drift = session->options.drift_deviation;
     return lep_clock_fitted(&offset.x_ns, &offset.offset_ns, &offset.deviation_ns, &offset.bound_ns, 1,
@@ -95,8 +93,6 @@ static lep_clock_model with_offset(const lep_clock_model *line, lep_clock_offset
     };
 }
 
-/* ---- all models at rank 0 --------------------------------------------------------------------------------------- */
-
 /* In a tree every rank but 0 learns the clock of one other. */
 static int partner_in_tree(int rank) {
     return rank & (rank - 1);
@@ -124,8 +120,6 @@ static lep_clock_model settled(lep_clock_session *session, lep_clock_model mine,
     MPI_Scatter(models, bytes, MPI_BYTE, &mine, bytes, MPI_BYTE, 0, session->comm);
     return mine;
 }
-
-/* ---- from rank 0, one rank after the other -------------------------------------------------------------------- */
 
 static lep_clock_model offsets_from_root(lep_clock_session *session, double drift) {
     lep_clock_model mine = lep_clock_identity();
@@ -157,8 +151,6 @@ static lep_clock_model jones_koenig(lep_clock_session *session) {
     }
     return settled(session, session->rank == 0 ? lep_clock_identity() : of_points(session), true, false);
 }
-
-/* ---- in a tree, in which each rank asks one other -------------------------------------------------------------- */
 
 typedef lep_clock_model (*pair_method)(lep_clock_session *session, int partner, bool asks);
 
@@ -237,8 +229,6 @@ static lep_clock_model hca3(lep_clock_session *session) {
         meet(session, step, by_bounds, &mine);
     return settled(session, mine, true, true);
 }
-
-/* ---- the struct of functions ----------------------------------------------------------------------------------- */
 
 const lep_clock_method lep_clock_methods[] = {
     {"SKaMPI", false, skampi}, {"Netgauge", false, netgauge}, {"JK", true, jones_koenig},

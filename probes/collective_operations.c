@@ -15,8 +15,6 @@
 #define PERSISTENT(NAME) MPIX_##NAME##_init
 #endif
 
-/* ---- content -------------------------------------------------------------------------------------------------- */
-
 /* Byte i of the block that rank `from` gives to rank `to`. */
 static unsigned char byte_of(int from, int to, int i) {
     return (unsigned char)(31 * from + 17 * to + i + 1);
@@ -97,8 +95,6 @@ void lep_collective_fill(lep_collective *with, const lep_collective_operation *o
     if (operation->prepare)
         operation->prepare(with);
 }
-
-/* ---- what is right --------------------------------------------------------------------------------------------- */
 
 bool lep_collective_block_is(const lep_collective *with, int place, int from, int to) {
     return lep_collective_bytes_are(with, with->receive + (size_t)place * (size_t)with->size_bytes, from, to);
@@ -188,8 +184,7 @@ static bool exchanged_by_neighbours(const lep_collective *with) {
             lep_collective_block_is(with, 1, after, 1));
 }
 
-/* ---- the operations: NAME(what comes before the communicator), blocking, nonblocking and persistent ------------- */
-
+/* The operations: NAME(what comes before the communicator), blocking, nonblocking and persistent. */
 #ifdef PERSISTENT
 #define INIT(name, NAME, comm, ...)                                                                                    \
     static int init_##name(lep_collective *w, MPI_Request *request) {                                                  \

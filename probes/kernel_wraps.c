@@ -29,8 +29,6 @@ typedef enum CBLAS_SIDE side;
 /* NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls): the linker's names, HPL's types
  */
 
-/* ---- BLAS ---------------------------------------------------------------------------------------------------- */
-
 /* HPL's update is NoTrans/NoTrans and Left with one process row, NoTrans/Trans and Right with several; their speeds
  * differ by some per cent, so that each has its name. */
 WRAP_KERNEL(cblas_dgemm, tb == CblasNoTrans ? LEP_dgemm_nn : LEP_dgemm, m, n, k,
@@ -90,8 +88,6 @@ int __wrap_cblas_idamax(const int n, const double *x, const int incx) {
     lep_log_add(LEP_idamax, 0, n, 0, start_ns, end_ns);
     return index;
 }
-
-/* ---- HPL's own loops ------------------------------------------------------------------------------------------- */
 
 #define WRAP(symbol, kernel, m_, n_, k_, parameters, arguments)                                                        \
     WRAP_KERNEL(symbol, LEP_##kernel, m_, n_, k_, parameters, arguments)

@@ -37,8 +37,6 @@ static void call_accumulate(lep_collective *with) {
     MPI_Win_flush(target, with->window);
 }
 
-/* ---- content of the window, which no rank reaches before all have theirs ----------------------------------------- */
-
 static void meet(const lep_collective *with) {
     MPI_Win_sync(with->window);
     MPI_Barrier(with->comm);
@@ -62,8 +60,6 @@ static void prepare_vector(lep_collective *with) {
     meet(with);
 }
 
-/* ---- what is right ----------------------------------------------------------------------------------------------- */
-
 static bool put_is_right(const lep_collective *with) {
     meet(with);
     bool right = !is_target(with) || lep_collective_bytes_are(with, with->memory, with->rank - 1, with->rank);
@@ -83,8 +79,6 @@ static bool accumulate_is_right(const lep_collective *with) {
     meet(with);
     return right;
 }
-
-/* ---- the window -------------------------------------------------------------------------------------------------- */
 
 /* Whole pages: MPICH 4.0.2 puts into windows of 24 bytes each 8 bytes before their begin. */
 void lep_one_sided_open(lep_collective *with, int most_bytes) {

@@ -42,8 +42,6 @@ typedef struct {
     double after_s[MOST_CHECKS];
 } plan;
 
-/* ---- messages that seem late ---------------------------------------------------------------------------------- */
-
 static struct {
     lep_random random;
     double jitter_ns, asymmetry_ns;
@@ -67,8 +65,6 @@ static void delay(const lep_clock *clock, bool answer) {
     struct timespec pause = {.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)fmod(ns, 1e9)};
     nanosleep(&pause, NULL);
 }
-
-/* ---- one synchronisation --------------------------------------------------------------------------------------- */
 
 /* By ten exchanges, what the model of a partner makes of its clock at some moment, less what rank 0's shows: the
  * smallest (the paper), and that of the shortest round trip, which is known to within half of this. */
@@ -196,8 +192,6 @@ static double synchronise(lep_clock_session *session, const lep_clock *base, con
     return longest_s;
 }
 
-/* ---- all methods of a trial together ---------------------------------------------------------------------------- */
-
 typedef struct {
     lep_clock_model model;
     int64_t end_ns; /* by rank 0's base, as all moments that are waited for */
@@ -280,8 +274,6 @@ static bool on_one_machine(const lep_clock_session *session) {
             return false;
     return true;
 }
-
-/* ---- the program ------------------------------------------------------------------------------------------------ */
 
 static int methods_of(const char *text, const lep_clock_method **methods) {
     char *copy = strdup(text);

@@ -158,8 +158,6 @@ static batch *read_batches(const lep_design *design, int ranks, const lep_elemen
     return batches;
 }
 
-/* ---- one batch ------------------------------------------------------------------------------------------------- */
-
 static void await(MPI_Request *requests, int count) {
     for (int i = 0; i < count; i++)
         MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
@@ -269,8 +267,6 @@ static void adapt(lep_process_sync *sync, const call_times *times, int calls, in
     lep_process_adapt(sync, calls, marked, took_ns[0], took_ns[1]);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------ */
-
 static void write_model(FILE *file, const char *method, const char *before_row, const lep_clock_model *model) {
     fprintf(file, "%s,%s,%lld,%lld,%.12e,%.6e,%.6e,%.6e,%.1f,%d\n", before_row, method, (long long)model->x0_ns,
             (long long)model->y0_ns, model->drift, model->variance_ns2, model->drift_variance, model->covariance_ns,
@@ -284,13 +280,7 @@ static char *clocks_path(const char *out) {
     return lep_mpi_path(name);
 }
 
-static lep_pages pages_named(const char *name) {
-    static const char *const names[] = {"default", "small", "huge"};
-    for (int pages = 0; pages < 3; pages++)
-        if (strcmp(names[pages], name) == 0)
-            return (lep_pages)pages;
-    lep_fail("--pages: %s is none of default, small, huge", name);
-}
+static const char *const page_names[] = {"default", "small", "huge"}; /* as lep_pages has them */
 
 static void write_transports(const char *name) {
     if (!*name)
@@ -335,7 +325,7 @@ int main(int argc, char **argv) {
     extents most;
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
     lep_collective with = {.rank = lep_self.rank, .ranks = ranks};
-    with.pages = pages_named(lep_option_text(options, count, "--pages"));
+    with.pages = (lep_pages)lep_option_choice(options, count, "--pages", page_names, 3);
     with.root = (int)lep_option_integer(options, count, "--root", 0, ranks - 1);
     with.reduction =
         lep_reduction_named(lep_option_text(options, count, "--datatype"), lep_option_text(options, count, "--op"));

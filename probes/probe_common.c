@@ -14,8 +14,6 @@ extern char *openblas_get_corename(void) __attribute__((weak));
 
 lep_process lep_self = {"probe", 0, NULL, NULL};
 
-/* ---- the process --------------------------------------------------------------------------------------------- */
-
 static void print_message(const char *place, const char *format, va_list values) {
     char message[2048];
     vsnprintf(message, sizeof message, format, values);
@@ -55,8 +53,6 @@ static bool parse_integer(const char *text, long long *value) {
     *value = strtoll(text, &end, 10);
     return end != text && *end == '\0' && errno == 0;
 }
-
-/* ---- options ------------------------------------------------------------------------------------------------- */
 
 static _Noreturn void print_help(const lep_option *options, size_t count) {
     if (lep_self.rank == 0) {
@@ -107,6 +103,26 @@ const char *lep_option_text(const lep_option *options, size_t count, const char 
     return option < count ? options[option].value : NULL;
 }
 
+/* The place of a text among words, or -1 and the words as they are listed. */
+static int find_word(const char *text, const char *const *words, int number, char *listed, size_t room) {
+    for (int i = 0; i < number; i++) {
+        if (strcmp(text, words[i]) == 0)
+            return i;
+        size_t used = strlen(listed);
+        snprintf(listed + used, room - used, "%s%s", i == 0 ? "" : i + 1 == number ? " or " : ", ", words[i]);
+    }
+    return -1;
+}
+
+int lep_option_choice(const lep_option *options, size_t count, const char *name, const char *const *words, int number) {
+    char listed[256] = "";
+    const char *text = lep_option_text(options, count, name);
+    int place = find_word(text, words, number, listed, sizeof listed);
+    if (place < 0)
+        lep_fail("option %s is '%s'; it is %s", name, text, listed);
+    return place;
+}
+
 long long lep_option_integer(const lep_option *options, size_t count, const char *name, long long low, long long high) {
     const char *text = lep_option_text(options, count, name);
     long long value;
@@ -137,8 +153,6 @@ int lep_option_length(const lep_option *options, size_t count, const char *name)
         length++;
     return length;
 }
-
-/* ---- time and place ------------------------------------------------------------------------------------------ */
 
 static int compare_int64(const void *left, const void *right) {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
@@ -191,8 +205,6 @@ void lep_pin_threads(const int *cpus, int count) {
     closedir(threads);
 }
 
-/* ---- random numbers ------------------------------------------------------------------------------------------ */
-
 lep_random lep_random_seeded(uint64_t seed, uint64_t stream) {
     /* splitmix64's finaliser, twice: neighbouring seeds and streams must not give neighbouring states. */
     uint64_t x = seed * UINT64_C(0x9E3779B97F4A7C15) + stream + 1;
@@ -211,8 +223,6 @@ void lep_random_fill(lep_random *random, double *values, size_t count) {
         values[i] = (double)(lep_random_bits(&local) >> 11) * 0x1.0p-53 - 0.5;
     *random = local;
 }
-
-/* ---- design tables ------------------------------------------------------------------------------------------- */
 
 static char *read_whole_file(const char *path, size_t *length) {
     FILE *file = fopen(path, "rb");
@@ -326,6 +336,15 @@ long long lep_design_integer(const lep_design *design, size_t row, size_t column
     return value;
 }
 
+int lep_design_choice(const lep_design *design, size_t row, size_t column, const char *const *words, int number) {
+    char listed[256] = "";
+    const char *text = lep_design_text(design, row, column);
+    int place = find_word(text, words, number, listed, sizeof listed);
+    if (place < 0)
+        lep_design_fail(design, row, "%s is '%s'; it is %s", design->names[column], text, listed);
+    return place;
+}
+
 _Noreturn void lep_design_fail(const lep_design *design, size_t row, const char *format, ...) {
     char place[1024];
     snprintf(place, sizeof place, "%s:%d: ", design->path, design->lines[row]);
@@ -336,8 +355,6 @@ _Noreturn void lep_design_fail(const lep_design *design, size_t row, const char 
     va_end(values);
     leave_orderly();
 }
-
-/* ---- raw files ----------------------------------------------------------------------------------------------- */
 
 /* A header value must stay on its line. */
 static void write_one_line(FILE *file, const char *text) {

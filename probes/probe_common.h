@@ -17,8 +17,6 @@
 #define LEPAUTE_VERSION "unknown"
 #endif
 
-/* ---- the process --------------------------------------------------------------------------------------------- */
-
 typedef struct {
     const char *name;            /* of the program, starts every message */
     int rank;                    /* 0 without MPI; only rank 0 prints what all ranks would print */
@@ -30,8 +28,6 @@ extern lep_process lep_self;
 
 _Noreturn void lep_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void lep_fail_alone(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* ---- options ------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *name;  /* with its dashes: "--design" */
@@ -46,15 +42,21 @@ const char *lep_option_text(const lep_option *options, size_t count, const char 
 long long lep_option_integer(const lep_option *options, size_t count, const char *name, long long low, long long high);
 /* Number `index` of a list such as "0,1"; a list that is too short is an error. */
 int lep_option_cpu(const lep_option *options, size_t count, const char *name, int index);
+/* The place of the value among these words; another one is an error. */
+int lep_option_choice(const lep_option *options, size_t count, const char *name, const char *const *words, int number);
 /* How many numbers such a list has. */
 int lep_option_length(const lep_option *options, size_t count, const char *name);
-
-/* ---- time and place ------------------------------------------------------------------------------------------ */
 
 static inline int64_t lep_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline void lep_spin_ns(int64_t duration_ns) {
+    int64_t until = lep_now_ns() + duration_ns;
+    while (lep_now_ns() < until) {
+    }
 }
 
 /* Median difference of two stamps taken back to back, in seconds: what every raw duration contains. */
@@ -64,8 +66,7 @@ void lep_pin(int cpu);
 /* Binds all threads that the process has by now, those of the BLAS among them, to some cores, or fails alone. */
 void lep_pin_threads(const int *cpus, int count);
 
-/* ---- random numbers: xorshift64*, the same everywhere --------------------------------------------------------- */
-
+/* xorshift64*: the same numbers everywhere. */
 typedef struct {
     uint64_t state;
 } lep_random;
@@ -87,8 +88,6 @@ static inline uint64_t lep_random_below(lep_random *random, uint64_t bound) {
 
 void lep_random_fill(lep_random *random, double *values, size_t count); /* uniform in [-0.5, 0.5) */
 
-/* ---- design tables ------------------------------------------------------------------------------------------- */
-
 typedef struct {
     const char *path;
     size_t rows, columns;
@@ -104,11 +103,10 @@ size_t lep_design_column(const lep_design *design, const char *name);
 size_t lep_design_find(const lep_design *design, const char *name);
 const char *lep_design_text(const lep_design *design, size_t row, size_t column);
 long long lep_design_integer(const lep_design *design, size_t row, size_t column, long long low, long long high);
+int lep_design_choice(const lep_design *design, size_t row, size_t column, const char *const *words, int number);
 /* Fails with "FILE:LINE: message". */
 _Noreturn void lep_design_fail(const lep_design *design, size_t row, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* ---- raw files ----------------------------------------------------------------------------------------------- */
 
 /* Opens the file and writes the header lines; `mpi` is NULL without MPI; `columns` is the line that names them. */
 FILE *lep_output_open(const char *path, const char *mpi, long long seed, int argc, char **argv);

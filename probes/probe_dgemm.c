@@ -81,9 +81,7 @@ static gemm_row *read_rows(const lep_design *design, content_list *contents) {
     size_t content = lep_design_find(design, "content"), warm = lep_design_find(design, "warm");
     size_t name = lep_design_column(design, "design_row"), kind = lep_design_column(design, "kind"),
            m = lep_design_column(design, "m"), n = lep_design_column(design, "n"), k = lep_design_column(design, "k");
-    gemm_row *rows = calloc(design->rows, sizeof *rows);
-    if (!rows)
-        lep_fail("out of memory");
+    gemm_row *rows = lep_allocate(design->rows * sizeof *rows, "the design");
     for (size_t i = 0; i < design->rows; i++) {
         if (strcmp(lep_design_text(design, i, kind), "dgemm") != 0)
             lep_design_fail(design, i, "kind is '%s'; probe-dgemm runs dgemm", lep_design_text(design, i, kind));
@@ -131,8 +129,6 @@ static void call_dgemm(const gemm_row *row, const pool *inputs, const pool *outp
     lep_log_add(LEP_dgemm, row->m, row->n, row->k, start_ns, end_ns);
 }
 
-/* ---- several processes ---------------------------------------------------------------------------------------- */
-
 /* In memory that all processes share: how many have come to their first call, and to the end of their last. */
 typedef struct {
     atomic_int ready, ended;
@@ -149,8 +145,6 @@ static void wait_for_all(atomic_int *count, int processes) {
     while (!all_are(count, processes))
         nanosleep(&moment, NULL);
 }
-
-/* ---- the program ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const lep_design *design;

@@ -36,15 +36,11 @@ static const step_row warm_up = {"-", 512, 512, 64, 1, 2};
 /* Ten megabytes in some ten milliseconds, for ranks that others do not wait for. */
 static const step_row between = {"-", 1536, 832, 64, 1, 2};
 
-/* ---- what to run --------------------------------------------------------------------------------------------- */
-
 static step_row *read_rows(const lep_design *design) {
     size_t name = lep_design_column(design, "design_row"), kind = lep_design_column(design, "kind"),
            m = lep_design_column(design, "m"), n = lep_design_column(design, "n"), nb = lep_design_column(design, "nb"),
            chunks = lep_design_column(design, "chunks"), steps = lep_design_column(design, "steps");
-    step_row *rows = calloc(design->rows, sizeof *rows);
-    if (!rows)
-        lep_fail("out of memory");
+    step_row *rows = lep_allocate(design->rows * sizeof *rows, "the design");
     for (size_t i = 0; i < design->rows; i++) {
         if (strcmp(lep_design_text(design, i, kind), "hpl_step") != 0)
             lep_design_fail(design, i, "kind is '%s'; probe-hpl-steps runs hpl_step", lep_design_text(design, i, kind));
@@ -66,32 +62,21 @@ static step_row *read_rows(const lep_design *design) {
     return rows;
 }
 
-static HPL_T_FACT factorisation(const char *option, const char *text) {
-    if (strcmp(text, "left") == 0)
-        return HPL_LEFT_LOOKING;
-    if (strcmp(text, "crout") == 0)
-        return HPL_CROUT;
-    if (strcmp(text, "right") == 0)
-        return HPL_RIGHT_LOOKING;
-    lep_fail("option %s is '%s'; it is left, crout or right", option, text);
+static HPL_T_FACT factorisation(const lep_option *options, size_t count, const char *option) {
+    static const char *const names[] = {"left", "crout", "right"};
+    static const HPL_T_FACT values[] = {HPL_LEFT_LOOKING, HPL_CROUT, HPL_RIGHT_LOOKING};
+    return values[lep_option_choice(options, count, option, names, 3)];
 }
 
-static HPL_T_SWAP swapping(const char *text) {
-    if (strcmp(text, "binary-exchange") == 0)
-        return HPL_SWAP00;
-    if (strcmp(text, "spread-roll") == 0)
-        return HPL_SWAP01;
-    if (strcmp(text, "mix") == 0)
-        return HPL_SW_MIX;
-    lep_fail("option --swap is '%s'; it is binary-exchange, spread-roll or mix", text);
+static HPL_T_SWAP swapping(const lep_option *options, size_t count) {
+    static const char *const names[] = {"binary-exchange", "spread-roll", "mix"};
+    static const HPL_T_SWAP values[] = {HPL_SWAP00, HPL_SWAP01, HPL_SW_MIX};
+    return values[lep_option_choice(options, count, "--swap", names, 3)];
 }
 
-static bool is_transposed(const char *option, const char *text) {
-    if (strcmp(text, "transposed") == 0)
-        return true;
-    if (strcmp(text, "no-transposed") == 0)
-        return false;
-    lep_fail("option %s is '%s'; it is transposed or no-transposed", option, text);
+static bool is_transposed(const lep_option *options, size_t count, const char *option) {
+    static const char *const names[] = {"transposed", "no-transposed"};
+    return lep_option_choice(options, count, option, names, 2) == 0;
 }
 
 /* HPL keeps the swap, its threshold and the equilibration of the first update of a process. */
@@ -100,12 +85,12 @@ static HPL_T_palg read_algorithm(const lep_option *options, size_t count) {
     algorithm.equil = (int)lep_option_integer(options, count, "--equil", 0, 1);
     algorithm.nbmin = (int)lep_option_integer(options, count, "--nbmin", 1, 4096);
     algorithm.nbdiv = (int)lep_option_integer(options, count, "--ndiv", 2, 64);
-    algorithm.pfact = factorisation("--pfact", lep_option_text(options, count, "--pfact"));
-    algorithm.rfact = factorisation("--rfact", lep_option_text(options, count, "--rfact"));
-    algorithm.fswap = swapping(lep_option_text(options, count, "--swap"));
+    algorithm.pfact = factorisation(options, count, "--pfact");
+    algorithm.rfact = factorisation(options, count, "--rfact");
+    algorithm.fswap = swapping(options, count);
     algorithm.fsthr = (int)lep_option_integer(options, count, "--swap-threshold", 0, MAX_ORDER);
-    bool l1 = is_transposed("--l1", lep_option_text(options, count, "--l1"));
-    bool u = is_transposed("--u", lep_option_text(options, count, "--u"));
+    bool l1 = is_transposed(options, count, "--l1");
+    bool u = is_transposed(options, count, "--u");
     if (algorithm.pfact == HPL_LEFT_LOOKING)
         algorithm.pffun = l1 ? HPL_pdpanllT : HPL_pdpanllN;
     else if (algorithm.pfact == HPL_CROUT)
@@ -136,8 +121,6 @@ static void write_options(FILE *file, const lep_option *options, size_t count) {
     }
     lep_output_note(file, "hpl_options", "%s", text);
 }
-
-/* ---- memory -------------------------------------------------------------------------------------------------- */
 
 /* HPL's leading dimension: a multiple of the alignment that is no power of two, which would put all elements of a row
  * into the same few sets of the cache. */
@@ -187,8 +170,6 @@ static void touch_fresh_memory(lep_random *random) {
     for (int i = 0; i < PIECES; i++)
         munmap(pieces[i], bytes[i]);
 }
-
-/* ---- one design row -------------------------------------------------------------------------------------------- */
 
 static void factor(HPL_T_panel *panel) {
     int rows = panel->mp;
@@ -294,8 +275,6 @@ static void go_on_until_all_end(HPL_T_grid *grid, HPL_T_palg *algorithm, double 
     }
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------- */
-
 int main(int argc, char **argv) {
     int ranks;
     lep_mpi_start("probe-hpl-steps", &argc, &argv, &ranks);
@@ -336,10 +315,8 @@ int main(int argc, char **argv) {
     else
         lep_pin(cpu);
 
-    const char *form = lep_option_text(options, count, "--grid");
-    bool single = strcmp(form, "single") == 0;
-    if (!single && strcmp(form, "column") != 0)
-        lep_fail("option --grid is '%s'; it is column or single", form);
+    static const char *const forms[] = {"column", "single"};
+    bool single = lep_option_choice(options, count, "--grid", forms, 2) == 1;
     HPL_T_grid grid;
     if (HPL_grid_init(single ? MPI_COMM_SELF : MPI_COMM_WORLD, HPL_ROW_MAJOR, single ? 1 : ranks, 1, &grid) != 0)
         lep_fail("HPL refuses a grid of %d x 1", ranks);

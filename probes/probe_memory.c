@@ -29,9 +29,7 @@ static memory_row *read_rows(const lep_design *design, long long most_bytes) {
            stride = lep_design_column(design, "stride"), element = lep_design_column(design, "element_bytes"),
            unroll = lep_design_column(design, "unroll"), allocation = lep_design_column(design, "allocation"),
            batch = lep_design_find(design, "batch_bytes");
-    memory_row *rows = calloc(design->rows, sizeof *rows);
-    if (!rows)
-        lep_fail("out of memory");
+    memory_row *rows = lep_allocate(design->rows * sizeof *rows, "the design");
     for (size_t i = 0; i < design->rows; i++) {
         lep_design_integer(design, i, name, 0, 1000000000);
         memory_row *row = &rows[i];

@@ -35,9 +35,7 @@ const char *lep_mpi_library(void) {
 
 char *lep_mpi_path(const char *path) {
     size_t room = strlen(path) + 16;
-    char *own = malloc(room);
-    if (!own)
-        lep_fail_alone("out of memory");
+    char *own = lep_allocate(room, "a name");
     snprintf(own, room, "%s.r%d", path, lep_self.rank);
     return own;
 }

@@ -49,45 +49,26 @@ typedef struct {
 
 enum { MAX_SIZE = 1 << 30, TAG = 7, WARM_UP_ROUNDS = 50, WORK_ARRAY = 64 << 10, COLUMNS = 128 };
 
-/* ---- what to run --------------------------------------------------------------------------------------------- */
-
 static p2p_row *read_rows(const lep_design *design) {
     size_t name = lep_design_column(design, "design_row"), what = lep_design_column(design, "operation"),
            size = lep_design_column(design, "size_bytes");
-    p2p_row *rows = calloc(design->rows, sizeof *rows);
-    if (!rows)
-        lep_fail("out of memory");
+    p2p_row *rows = lep_allocate(design->rows * sizeof *rows, "the design");
     for (size_t i = 0; i < design->rows; i++) {
-        const char *text = lep_design_text(design, i, what);
-        int found = 0;
-        while (found < OPERATIONS && strcmp(text, operation_names[found]) != 0)
-            found++;
-        if (found == OPERATIONS)
-            lep_design_fail(
-                design, i,
-                "operation is '%s'; it is recv, isend, pingpong, exchange, strided, seen, iprobe, test or wtime", text);
+        int found = lep_design_choice(design, i, what, operation_names, OPERATIONS);
         lep_design_integer(design, i, name, 0, 1000000000);
         if (found == STRIDED && lep_design_integer(design, i, size, 0, MAX_SIZE) % (8LL * COLUMNS) != 0)
             lep_design_fail(design, i, "size_bytes of a strided message is a multiple of %d", COLUMNS * 8);
-        rows[i] = (p2p_row){lep_design_text(design, i, name), text, (operation)found,
+        rows[i] = (p2p_row){lep_design_text(design, i, name), operation_names[found], (operation)found,
                             (int)lep_design_integer(design, i, size, 0, MAX_SIZE)};
     }
     return rows;
 }
-
-/* ---- meeting and waiting ----------------------------------------------------------------------------------------- */
 
 static void meet(bench *b) {
     char mine = 0, theirs = 0;
     MPI_Sendrecv(&mine, 1, MPI_CHAR, 1 - b->rank, TAG, &theirs, 1, MPI_CHAR, 1 - b->rank, TAG, b->meeting,
                  MPI_STATUS_IGNORE);
     MPI_Barrier(b->meeting);
-}
-
-static void spin_ns(int64_t duration_ns) {
-    int64_t until = lep_now_ns() + duration_ns;
-    while (lep_now_ns() < until) {
-    }
 }
 
 /* Longer than the message takes at 1 GB/s. Beyond 4 MiB nobody sends eagerly, and the announcement is there long
@@ -110,9 +91,6 @@ static void write_row(FILE *file, const p2p_row *row, span time, int rank, int c
             1e-9 * (double)(time.end_ns - time.start_ns), rank, cpu);
 }
 
-/* ---- the operations ------------------------------------------------------------------------------------------------
- */
-
 static span run_recv(bench *b, int size) {
     span time = {0, 0};
     char *buffer = place(b, b->rank == 0 ? b->send : b->receive, size);
@@ -121,7 +99,7 @@ static span run_recv(bench *b, int size) {
         MPI_Send(buffer, size, MPI_BYTE, 1, TAG, b->payload);
         return time;
     }
-    spin_ns(arrival_ns(size));
+    lep_spin_ns(arrival_ns(size));
     time.start_ns = lep_now_ns();
     MPI_Recv(buffer, size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE);
     time.end_ns = lep_now_ns();
@@ -231,7 +209,7 @@ static span run_seen(bench *b, const p2p_row *row, FILE *file, int cpu) {
         MPI_Send(buffer, row->size, MPI_BYTE, 1, TAG, b->payload);
         return none;
     }
-    spin_ns(10 * arrival_ns(row->size));
+    lep_spin_ns(10 * arrival_ns(row->size));
     while (!found) {
         span *look = &looks[calls < MOST_LOOKS ? calls++ : MOST_LOOKS - 1];
         look->start_ns = lep_now_ns();
@@ -252,11 +230,11 @@ static span run_iprobe(bench *b) {
     span time;
     int found;
     meet(b);
-    spin_ns(SILENCE_NS);
+    lep_spin_ns(SILENCE_NS);
     time.start_ns = lep_now_ns();
     MPI_Iprobe(1 - b->rank, TAG, b->payload, &found, MPI_STATUS_IGNORE);
     time.end_ns = lep_now_ns();
-    spin_ns(SILENCE_NS);
+    lep_spin_ns(SILENCE_NS);
     return time;
 }
 
@@ -267,11 +245,11 @@ static span run_test(bench *b) {
     MPI_Request request;
     MPI_Irecv(&in, 1, MPI_CHAR, 1 - b->rank, TAG, b->payload, &request);
     meet(b);
-    spin_ns(SILENCE_NS);
+    lep_spin_ns(SILENCE_NS);
     time.start_ns = lep_now_ns();
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     time.end_ns = lep_now_ns();
-    spin_ns(SILENCE_NS);
+    lep_spin_ns(SILENCE_NS);
     MPI_Send(&out, 1, MPI_CHAR, 1 - b->rank, TAG, b->payload);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return time;
@@ -312,8 +290,6 @@ static span run(bench *b, const p2p_row *row, FILE *file, int cpu) {
     return run_wtime(b);
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------- */
-
 /* First contacts between the ranks, eager and rendezvous, open connections and register memory. */
 static void warm_up(bench *b) {
     FILE *nowhere = fopen("/dev/null", "w");
@@ -340,14 +316,9 @@ int main(int argc, char **argv) {
     size_t count = sizeof options / sizeof options[0];
     lep_options_read(options, count, argc, argv);
     long long seed = lep_option_integer(options, count, "--seed", 0, INT64_MAX);
-    const char *buffers = lep_option_text(options, count, "--buffers");
-    int warm_up_to = WORK_ARRAY;
-    if (strcmp(buffers, "cold") == 0)
-        warm_up_to = -1;
-    else if (strcmp(buffers, "warm") == 0)
-        warm_up_to = MAX_SIZE;
-    else if (strcmp(buffers, "program") != 0)
-        lep_fail("option --buffers is '%s'; it is program, cold or warm", buffers);
+    static const char *const buffers[] = {"program", "cold", "warm"};
+    int which = lep_option_choice(options, count, "--buffers", buffers, 3);
+    int warm_up_to = ((const int[]){WORK_ARRAY, -1, MAX_SIZE})[which];
     if (ranks != 2)
         lep_fail("runs on two ranks, not %d: mpirun -np 2", ranks);
     lep_design design = lep_design_read(lep_option_text(options, count, "--design"));
@@ -371,7 +342,7 @@ int main(int argc, char **argv) {
     FILE *file = lep_output_open(path, lep_mpi_library(), seed, argc, argv);
     lep_output_note(file, "warmup_calls", "%d", 4 * WARM_UP_ROUNDS);
     lep_output_note(file, "receive_delay_s", "2e-05 + 1e-09 * min(size_bytes, 4194304)");
-    lep_output_note(file, "buffers", "%s", buffers);
+    lep_output_note(file, "buffers", "%s", buffers[which]);
     lep_output_note(file, "region_bytes", "%zu", b.bytes);
     lep_output_columns(file, "design_row,operation,size_bytes,start_s,duration_s,rank,cpu");
 

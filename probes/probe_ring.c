@@ -66,9 +66,6 @@ typedef struct {
     long polls;
 } bench;
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------
- */
-
 /* Rank at a place of the ring. On several nodes neighbours of the ring are on neighbouring nodes, core by core. */
 static int rank_at(const bench *b, int place) {
     int nodes = b->ranks / b->per_node;
@@ -82,9 +79,6 @@ static void find_neighbours(bench *b) {
     b->successor = rank_at(b, b->place + 1);
     b->predecessor = rank_at(b, b->place + b->ranks - 1);
 }
-
-/* ---- what is logged ------------------------------------------------------------------------------------------------
- */
 
 static void keep(bench *b, call_kind kind, int found, int64_t start_ns, int64_t end_ns) {
     if (b->used < ROOM)
@@ -138,15 +132,6 @@ static void send(bench *b, char *buffer, int target) {
     keep(b, SEND, 0, start_ns, lep_now_ns());
 }
 
-/* ---- the exchanges -------------------------------------------------------------------------------------------------
- */
-
-static void spin_ns(int64_t duration_ns) {
-    int64_t until = lep_now_ns() + duration_ns;
-    while (lep_now_ns() < until) {
-    }
-}
-
 /* As in probe-p2p: small messages lie in the same work array each time, large ones at random places. */
 static char *place_of(bench *b, char *region) {
     size_t size = (size_t)b->row->size;
@@ -181,7 +166,7 @@ static const char *run_pingpong(bench *b) {
     char *out = place_of(b, b->send), *in = place_of(b, b->receive), nothing = 0;
     MPI_Barrier(b->meeting);
     if (b->rank == first) {
-        spin_ns(SETTLE_NS); /* the others have begun with what the condition wants */
+        lep_spin_ns(SETTLE_NS); /* the others have begun with what the condition wants */
         int64_t start_ns = lep_now_ns();
         send(b, out, second);
         receive(b, in, second);
@@ -239,15 +224,8 @@ static void write_rows(FILE *file, const bench *b, const char *role, int cpu) {
     }
 }
 
-/* ---- what to run ---------------------------------------------------------------------------------------------------
- */
-
 static int choice(const lep_design *design, size_t row, const char *column, const char *const *names, int count) {
-    const char *text = lep_design_text(design, row, lep_design_column(design, column));
-    for (int i = 0; i < count; i++)
-        if (strcmp(text, names[i]) == 0)
-            return i;
-    lep_design_fail(design, row, "%s is '%s'; probe-ring does not know it", column, text);
+    return lep_design_choice(design, row, lep_design_column(design, column), names, count);
 }
 
 static int number(const lep_design *design, size_t row, const char *column, long long most) {
@@ -256,9 +234,7 @@ static int number(const lep_design *design, size_t row, const char *column, long
 
 static ring_row *read_rows(const lep_design *design, int ranks) {
     size_t name = lep_design_column(design, "design_row");
-    ring_row *rows = calloc(design->rows, sizeof *rows);
-    if (!rows)
-        lep_fail("out of memory");
+    ring_row *rows = lep_allocate(design->rows * sizeof *rows, "the design");
     for (size_t i = 0; i < design->rows; i++) {
         ring_row *row = &rows[i];
         lep_design_integer(design, i, name, 0, 1000000000);

@@ -56,8 +56,6 @@ typedef struct {
     int outcome, returned;
 } result;
 
-/* ---- the guard --------------------------------------------------------------------------------------------------- */
-
 /* What the handler writes must be there before it is needed: it may call little more than write(). */
 static struct {
     char text[512];
@@ -87,8 +85,6 @@ static void guard(const test_row *row, FILE *file, int cpu, double limit_s) {
 static void dismiss_guard(void) {
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
 }
-
-/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static void meet(bench *b) {
     char mine = 0, theirs = 0;
@@ -177,8 +173,7 @@ static result run_silent(bench *b, const test_row *row) {
     } else {
         meet(b);
         hear(b);
-        for (int64_t until = lep_now_ns() + patience_ns; lep_now_ns() < until;) {
-        }
+        lep_spin_ns(patience_ns);
         for (int i = 0; i <= row->backlog; i++)
             receive(b, row->size, &seen);
     }
@@ -240,28 +235,19 @@ static result run(bench *b, const test_row *row) {
     return run_head_to_head(b, row);
 }
 
-/* ---- the program ------------------------------------------------------------------------------------------------- */
-
 static test_row *read_rows(const lep_design *design) {
     size_t name = lep_design_column(design, "design_row"), what = lep_design_column(design, "test"),
            size = lep_design_column(design, "size_bytes"), backlog = lep_design_column(design, "backlog"),
            patience = lep_design_column(design, "patience_ms");
-    test_row *rows = calloc(design->rows, sizeof *rows);
-    if (!rows)
-        lep_fail("out of memory");
+    test_row *rows = lep_allocate(design->rows * sizeof *rows, "the design");
     for (size_t i = 0; i < design->rows; i++) {
-        const char *text = lep_design_text(design, i, what);
-        int found = 0;
-        while (found < TESTS && strcmp(text, test_names[found]) != 0)
-            found++;
-        if (found == TESTS)
-            lep_design_fail(design, i, "test is '%s'; it is deadlock, silent, corruption or head_to_head", text);
+        int found = lep_design_choice(design, i, what, test_names, TESTS);
         lep_design_integer(design, i, name, 0, 1000000000);
         int waiting = (int)lep_design_integer(design, i, backlog, 0, MAX_BACKLOG);
         if (waiting && found != SILENT)
             lep_design_fail(design, i, "backlog is %d; only a silent test has messages before its last", waiting);
         rows[i] = (test_row){lep_design_text(design, i, name),
-                             text,
+                             test_names[found],
                              (test_kind)found,
                              (int)lep_design_integer(design, i, size, 0, MAX_SIZE),
                              waiting,

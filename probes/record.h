@@ -19,13 +19,18 @@ enum {
     LEP_RECORD_HEADER_BYTES = 20480,
     LEP_RECORD_NOTES_BYTES = 4096,
     LEP_RECORD_CODE_BITS = 9,
+    LEP_RECORD_THREAD_BITS = 6, /* the last number is that of all further threads */
+    LEP_RECORD_STEPS = (1 << 17) - 1,
     LEP_RECORD_CHUNK_ROWS = 1 << 16, /* rows are mapped into memory 2 MiB at a time */
     LEP_RECORD_CHUNKS = 1 << 13,
 };
 
 enum { LEP_RECORD_PROC_NULL = -2 };
 #define LEP_RECORD_COMPLETED "(completed)"
+#define LEP_RECORD_WAITED "(waited)" /* rows of time within own code in which the thread had no core ... */
+#define LEP_RECORD_SLEPT "(slept)"   /* ... or wanted none; peer is 1 in the kernel before, else 0 */
 
+typedef enum { LEP_RUNNING, LEP_FINALIZED, LEP_ABORTED, LEP_EXITED } lep_record_end;
 typedef enum { LEP_RECORD_KERNEL, LEP_RECORD_MPI, LEP_RECORD_PHASE } lep_record_kind;
 
 /* What to add to this rank's clock to get rank 0's, known at one moment of this rank's clock. */
@@ -39,12 +44,12 @@ typedef struct {
 } lep_record_name;
 
 typedef struct {
-    char magic[8]; /* "LEPREC3" */
+    char magic[8]; /* "LEPREC4" */
     uint32_t header_bytes, row_bytes;
-    int32_t rank, ranks, pid, finished;
+    int32_t rank, ranks, pid, finished; /* lep_record_end */
     int64_t used, lost;         /* rows written, and rows that found no room */
     int64_t start_ns;           /* of this rank's clock, after all ranks had come together in MPI_Init */
-    int64_t end_ns;             /* when the program called MPI_Finalize, 0 where it did not */
+    int64_t end_ns;             /* when the program called MPI_Finalize, or ended without, 0 where it was killed */
     lep_record_clock clocks[2]; /* in MPI_Init, and in MPI_Finalize where the program came that far */
     char host[64], mpi[160];
     uint32_t names;   /* code c is names_of[c]; 0 is no code */
@@ -53,6 +58,9 @@ typedef struct {
     char notes[LEP_RECORD_NOTES_BYTES]; /* lines, what a program tells of itself */
     uint32_t cost_ps[2];                /* what a row takes between the end of its call and the next call; what a
                                          * test takes there that found nothing, as the one before */
+    uint64_t affinity[16];              /* a bit for each core that the rank may use in MPI_Init */
+    int32_t cores, threads;             /* online; of the program at its end, those of the MPI library left out */
+    int32_t thread_level, abort_code;
 } lep_record_header;
 
 _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header has a fixed size");
@@ -61,7 +69,7 @@ _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header
 typedef struct {
     int64_t start_ns;
     uint32_t duration;      /* nanoseconds below 2^31; else the highest bit is set and the rest counts 1024 ns */
-    uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, above them 1 + step, or 0 */
+    uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, then thread, then 1 + step or 0 */
     union {
         struct {
             int32_t m, n, k, unused;

@@ -22,12 +22,13 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
             real = (__typeof__(real))lep_next_symbol(#symbol);                                                         \
         if (lep_no_work((int)(n_)) || !lep_recording || !lep_call_begin())                                             \
             return real arguments;                                                                                     \
-        int64_t start_ns = lep_clock_ns();                                                                             \
+        int64_t start_ns = lep_starts();                                                                             \
         keep real arguments;                                                                                           \
         int64_t end_ns = lep_clock_ns();                                                                               \
         int one = (which) ? 1 : 0;                                                                                     \
         int code = lep_code(&codes[one], LEP_RECORD_KERNEL, names[one]);                                               \
         lep_write_kernel(code, start_ns, end_ns, (int)(m_), (int)(n_), (int)(k_));                                     \
+        lep_kernel_ended(end_ns);                                                                                      \
         lep_call_end();                                                                                                \
         give;                                                                                                          \
     }
@@ -39,8 +40,6 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
     TIMED(result, result value =, return value, symbol, name, name, 0, 0, n, k, parameters, arguments)
 
 /* NOLINTBEGIN(readability-identifier-naming): the names of the BLAS */
-
-/* ---- C interface ---------------------------------------------------------------------------------------------- */
 
 /* With the rows stored one after another, the library computes the transposed product: its second matrix is A. */
 static bool second_plain(int layout, int ta, int tb) {
@@ -119,8 +118,7 @@ CBLAS_ALL()
 CBLAS_ALL(64_)
 CBLAS_ALL(_64)
 
-/* ---- Fortran interface: everything by address, and the lengths of texts at the end ---------------------------- */
-
+/* The Fortran interface: everything by address, and the lengths of texts at the end. */
 static bool letter(const char *given, char wanted) {
     return (*given & ~0x20) == wanted;
 }

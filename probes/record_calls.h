@@ -32,44 +32,31 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
 #define REAL(call) P##call
 #endif
 
-/* The body of a wrapper: `call` is the real call, `written` what writes its rows, from code, start_ns and end_ns, and
- * `after` more to do then. What `written` and `after` hold stands outside the two stamps. */
-#define STAMPED(call, written, after)                                                                                  \
+/* The body of a wrapper: `call` is the real call, and `written` what writes its rows, from code, start_ns and end_ns,
+ * and does what else is to be done then, outside the two stamps. */
+#define STAMPED(call, written)                                                                                         \
     {                                                                                                                  \
         static int code;                                                                                               \
         if (!lep_call_begin())                                                                                         \
             return REAL(call);                                                                                         \
-        int64_t start_ns = lep_clock_ns();                                                                             \
+        int64_t start_ns = lep_starts();                                                                               \
         int result = REAL(call);                                                                                       \
-        int64_t end_ns = lep_clock_ns();                                                                               \
+        int64_t end_ns = lep_ended();                                                                                  \
         written;                                                                                                       \
-        lep_messages++;                                                                                                \
-        after;                                                                                                         \
         lep_call_end();                                                                                                \
         return result;                                                                                                 \
     }
 /* With one row: `what` is the message of it. */
-#define RECORDED(name, call, what, after) STAMPED(call, write_call(&code, name, start_ns, end_ns, what), after)
+#define RECORDED(name, call, what, after)                                                                              \
+    STAMPED(call, write_call(&code, name, start_ns, end_ns, what); lep_messages++; after)
 
 /* A look for something: `found` tells whether it was there, and `vain` writes a look in vain, in another way. It is no
  * message: those who count messages between two moments want to know whether something happened. */
 #define PROBED(name, call, found, what, vain)                                                                          \
-    {                                                                                                                  \
-        static int code;                                                                                               \
-        if (!lep_call_begin())                                                                                         \
-            return REAL(call);                                                                                         \
-        int64_t start_ns = lep_clock_ns();                                                                             \
-        int result = REAL(call);                                                                                       \
-        int64_t end_ns = lep_clock_ns();                                                                               \
-        if (found)                                                                                                     \
-            write_call(&code, name, start_ns, end_ns, what);                                                           \
-        else if (lep_recording) {                                                                                      \
-            lep_code(&code, LEP_RECORD_MPI, name);                                                                     \
-            vain;                                                                                                      \
-        }                                                                                                              \
-        lep_call_end();                                                                                                \
-        return result;                                                                                                 \
-    }
+    STAMPED(call, if (found) write_call(&code, name, start_ns, end_ns, what); else if (lep_recording) {                \
+        lep_code(&code, LEP_RECORD_MPI, name);                                                                         \
+        vain;                                                                                                          \
+    })
 
 /* For a message, and of a request: what stands as `vain` above. */
 #define LOOKED(from, tag, comm)                                                                                        \

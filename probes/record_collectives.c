@@ -116,8 +116,6 @@ COLLECTIVE(Alltoallw, Ialltoallw,
                                           : each_bytes(out_counts, out_types, comm)))
 #endif
 
-/* ---- communicators: collective too ------------------------------------------------------------------------------- */
-
 #define COMM_MADE(form, parameters, arguments)                                                                         \
     LEP_EXPORT int MPI_##form parameters                                                                               \
         RECORDED("MPI_" #form, MPI_##form arguments, collective(NO_ROOT, comm, 0),                                   \

@@ -85,7 +85,7 @@ void lep_record_open(int rank, int ranks, const char *mpi) {
         complain(path, "nothing is recorded on this rank");
         return;
     }
-    memcpy(made->magic, "LEPREC3", sizeof made->magic);
+    memcpy(made->magic, "LEPREC4", sizeof made->magic);
     made->header_bytes = LEP_RECORD_HEADER_BYTES;
     made->row_bytes = sizeof(lep_record_row);
     made->rank = rank;
@@ -104,9 +104,10 @@ lep_record_header *lep_record_file(void) {
     return header;
 }
 
-void lep_record_close(void) {
+void lep_record_close(lep_record_end how) {
     if (!lep_open)
         return;
+    lep_core_end(header);
     lep_open = lep_recording = false;
     long long used = atomic_load(&next_row), room = (long long)LEP_RECORD_CHUNKS * LEP_RECORD_CHUNK_ROWS;
     used = used < room ? used : room;
@@ -114,7 +115,7 @@ void lep_record_close(void) {
         used = (used - 1) / LEP_RECORD_CHUNK_ROWS * LEP_RECORD_CHUNK_ROWS;
     header->used = used;
     header->lost = atomic_load(&lost_rows);
-    header->finished = 1;
+    header->finished = (int32_t)how;
     if (ftruncate(descriptor, LEP_RECORD_HEADER_BYTES + header->used * (int64_t)sizeof(lep_record_row)) != 0)
         complain("the end of the file cannot be cut off", "it stays long");
     close(descriptor);
@@ -130,7 +131,13 @@ int64_t lep_record_took_ns(void) {
 }
 
 void lep_record_rewind(void) {
-    atomic_store(&next_row, 0);
+    memset(atomic_load(&chunks[0]), 0, (size_t)atomic_exchange(&next_row, 0) * sizeof(lep_record_row));
+}
+
+__attribute__((destructor)) static void exit_without_finalize(void) {
+    if (lep_open)
+        header->end_ns = lep_clock_ns();
+    lep_record_close(LEP_EXITED);
 }
 
 lep_record_row *lep_put(const lep_record_row *row) {
@@ -182,8 +189,6 @@ void *lep_next_symbol(const char *name) {
     return found;
 }
 
-/* ---- hooks ---------------------------------------------------------------------------------------------------- */
-
 extern int64_t lep_messages;
 
 static int hook_code(lep_record_kind kind, const char *name) {
@@ -196,13 +201,17 @@ static int64_t hook_now(void) {
 
 static void hook_add(int code, int64_t start_ns, int m, int n, int k) {
     bool is_kernel = header && header->names_of[code].kind == LEP_RECORD_KERNEL;
-    if (start_ns && lep_recording && !(is_kernel && lep_no_work(n)))
-        lep_write_kernel(code, start_ns, lep_clock_ns(), m, n, k);
+    if (!start_ns || !lep_recording || (is_kernel && lep_no_work(n)))
+        return;
+    int64_t end_ns = lep_clock_ns();
+    lep_write_kernel(code, start_ns, end_ns, m, n, k);
+    if (is_kernel)
+        lep_kernel_ended(end_ns);
 }
 
 static int hook_step(int step) {
     int before = lep_step;
-    lep_step = step;
+    lep_step = step < LEP_RECORD_STEPS ? step : -1;
     return before;
 }
 

@@ -41,8 +41,6 @@ static int step_of(const HPL_T_panel *panel) {
 
 /* NOLINTBEGIN(readability-identifier-naming,readability-avoid-const-params-in-decls): the linker's names */
 
-/* ---- loops ------------------------------------------------------------------------------------------------------ */
-
 #define WRAP(symbol, kernel, m_, n_, k_, parameters, arguments)                                                        \
     void __real_##symbol parameters;                                                                                   \
     void __wrap_##symbol parameters;                                                                                   \
@@ -55,8 +53,6 @@ static int step_of(const HPL_T_panel *panel) {
     }
 
 #include "hpl_loops.h"
-
-/* ---- phases ----------------------------------------------------------------------------------------------------- */
 
 void __real_HPL_pdfact(HPL_T_panel *panel);
 void __wrap_HPL_pdfact(HPL_T_panel *panel);
@@ -100,35 +96,23 @@ UPDATE(NN)
 
 /* Called after each piece of an update until the panel has come: a row only for a call in which it did more than look.
  */
-int __real_HPL_bcast(HPL_T_panel *panel, int *flag);
-int __wrap_HPL_bcast(HPL_T_panel *panel, int *flag);
-int __wrap_HPL_bcast(HPL_T_panel *panel, int *flag) {
-    static int code;
-    if (!panel || !recorded())
-        return __real_HPL_bcast(panel, flag);
-    int before = hooks->step(step_of(panel));
-    int64_t messages = hooks->messages(), start_ns = hooks->now();
-    int result = __real_HPL_bcast(panel, flag);
-    if (hooks->messages() != messages)
-        hooks->add(code_of(&code, LEP_RECORD_PHASE, "bcast"), start_ns, 0, 0, 0);
-    hooks->step(before);
-    return result;
-}
-
-int __real_HPL_bwait(HPL_T_panel *panel);
-int __wrap_HPL_bwait(HPL_T_panel *panel);
-int __wrap_HPL_bwait(HPL_T_panel *panel) {
-    static int code;
-    if (!panel || !recorded())
-        return __real_HPL_bwait(panel);
-    int before = hooks->step(step_of(panel));
-    int64_t messages = hooks->messages(), start_ns = hooks->now();
-    int result = __real_HPL_bwait(panel);
-    if (hooks->messages() != messages)
-        hooks->add(code_of(&code, LEP_RECORD_PHASE, "bcast"), start_ns, 0, 0, 0);
-    hooks->step(before);
-    return result;
-}
+#define BROADCAST(name, parameters, arguments)                                                                         \
+    int __real_##name parameters;                                                                                      \
+    int __wrap_##name parameters;                                                                                      \
+    int __wrap_##name parameters {                                                                                     \
+        static int code;                                                                                               \
+        if (!panel || !recorded())                                                                                     \
+            return __real_##name arguments;                                                                            \
+        int before = hooks->step(step_of(panel));                                                                      \
+        int64_t messages = hooks->messages(), start_ns = hooks->now();                                                 \
+        int result = __real_##name arguments;                                                                          \
+        if (hooks->messages() != messages)                                                                             \
+            hooks->add(code_of(&code, LEP_RECORD_PHASE, "bcast"), start_ns, 0, 0, 0);                                  \
+        hooks->step(before);                                                                                           \
+        return result;                                                                                                 \
+    }
+BROADCAST(HPL_bcast, (HPL_T_panel * panel, int *flag), (panel, flag))
+BROADCAST(HPL_bwait, (HPL_T_panel * panel), (panel))
 
 void __real_HPL_pdtrsv(HPL_T_grid *grid, HPL_T_pmat *matrix);
 void __wrap_HPL_pdtrsv(HPL_T_grid *grid, HPL_T_pmat *matrix);

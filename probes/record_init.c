@@ -62,6 +62,7 @@ static void begin(void) {
         return;
     file->clocks[0] = file->clocks[1] = clock;
     measure_costs(file->cost_ps);
+    lep_core_begin(file);
     file->start_ns = lep_clock_ns();
 }
 
@@ -70,14 +71,23 @@ static void end(void) {
     if (ended)
         return;
     ended = true;
+    int64_t end_ns = lep_starts();
     lep_inside_call = true;
-    int64_t end_ns = lep_clock_ns();
     lep_record_clock clock = lep_clock_compare();
     if (lep_record_file()) {
         lep_record_file()->clocks[1] = clock;
         lep_record_file()->end_ns = end_ns;
     }
-    lep_record_close();
+    lep_record_close(LEP_FINALIZED);
+}
+
+LEP_EXPORT int MPI_Abort(MPI_Comm comm, int code) {
+    if (lep_open) {
+        lep_record_file()->end_ns = lep_starts();
+        lep_record_file()->abort_code = code;
+    }
+    lep_record_close(LEP_ABORTED);
+    return PMPI_Abort(comm, code);
 }
 
 LEP_EXPORT int MPI_Init(int *argc, char ***argv) {
@@ -105,8 +115,6 @@ LEP_EXPORT int MPI_Pcontrol(const int level, ...) {
     lep_last_look = NULL;
     return MPI_SUCCESS;
 }
-
-/* ---- Fortran: its kernels are recorded, and its calls of MPI where they pass through the C routines ------------- */
 
 /* NOLINTBEGIN(readability-identifier-naming): what compilers make of the names */
 

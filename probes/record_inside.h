@@ -24,12 +24,41 @@ extern LEP_THREAD_LOCAL int lep_step;
  * simulation's (record_smpi.c). */
 #ifdef LEP_RECORD_SMPI
 int64_t lep_clock_ns(void);
+#define lep_starts lep_clock_ns
+#define lep_ended lep_clock_ns
 
 bool lep_call_begin(void);
 void lep_call_end(void);
 #else
 static inline int64_t lep_clock_ns(void) {
     return lep_now_ns() + lep_clock_shift_ns;
+}
+
+/* The clock of the processor takes many times as long to read as the other one: a thread looks at it when a call begins
+ * or ends that long after its last look. What it waited since then is of the interval that ends (record_core.c). */
+typedef enum { LEP_OWN_CODE, LEP_IN_KERNEL, LEP_IN_CALL } lep_interval;
+extern LEP_THREAD_LOCAL int64_t lep_look_due_ns;
+extern LEP_THREAD_LOCAL uint32_t lep_thread;
+void lep_look_at_core(int64_t now_ns, lep_interval interval);
+
+static inline int64_t lep_starts(void) {
+    int64_t now_ns = lep_clock_ns();
+    if (now_ns > lep_look_due_ns)
+        lep_look_at_core(now_ns, LEP_OWN_CODE);
+    return now_ns;
+}
+
+static inline int64_t lep_ended(void) {
+    int64_t now_ns = lep_clock_ns();
+    if (now_ns <= lep_look_due_ns)
+        return now_ns;
+    lep_look_at_core(now_ns, LEP_IN_CALL);
+    return lep_clock_ns();
+}
+
+static inline void lep_kernel_ended(int64_t end_ns) {
+    if (end_ns > lep_look_due_ns)
+        lep_look_at_core(end_ns, LEP_IN_KERNEL);
 }
 
 static inline bool lep_call_begin(void) {
@@ -77,7 +106,9 @@ static inline int64_t lep_duration_ns(uint32_t duration) {
 static inline lep_record_row lep_row(int code, int64_t start_ns, int64_t end_ns) {
     return (lep_record_row){.start_ns = start_ns,
                             .duration = lep_duration(end_ns - start_ns),
-                            .step_and_code = ((uint32_t)(lep_step + 1) << LEP_RECORD_CODE_BITS) | (uint32_t)code};
+                            .step_and_code = ((uint32_t)(lep_step + 1) << LEP_RECORD_THREAD_BITS | lep_thread)
+                                                 << LEP_RECORD_CODE_BITS |
+                                             (uint32_t)code};
 }
 
 static inline void lep_write_kernel(int code, int64_t start_ns, int64_t end_ns, int m, int n, int k) {
@@ -116,7 +147,9 @@ void *lep_next_symbol(const char *name);
 
 void lep_record_open(int rank, int ranks, const char *mpi);
 lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
-void lep_record_close(void);
+void lep_record_close(lep_record_end how);
+void lep_core_begin(lep_record_header *file); /* in MPI_Init, behind all else */
+void lep_core_end(lep_record_header *file);
 int64_t lep_record_took_ns(void); /* the calls of MPI_Test so far */
 void lep_record_rewind(void);     /* the next row is the first */
 

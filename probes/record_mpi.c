@@ -26,8 +26,6 @@ static int any_tag(int tag) {
     return tag == MPI_ANY_TAG ? -1 : tag;
 }
 
-/* ---- sends ---------------------------------------------------------------------------------------------------- */
-
 #define SEND(form)                                                                                                     \
     LEP_EXPORT int MPI_##form(const void *buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)        \
         RECORDED("MPI_" #form, MPI_##form(buffer, count, type, to, tag, comm), sent(count, type, to, tag, comm), )
@@ -51,8 +49,6 @@ ISEND(Isend)
 ISEND(Issend)
 ISEND(Ibsend)
 ISEND(Irsend)
-
-/* ---- receives ------------------------------------------------------------------------------------------------- */
 
 LEP_EXPORT int MPI_Recv(void *buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                         MPI_Status *status) {
@@ -92,9 +88,7 @@ LEP_EXPORT int MPI_Start(MPI_Request *request) {
     RECORDED("MPI_Start", MPI_Start(request), NONE, )
 }
 #else
-    /* ---- persistent requests: each start is a row, of the nonblocking call that does the same ------------------- */
-
-    static void keep_persistent(MPI_Request request, message what, int code, bool receive, MPI_Comm comm) {
+        static void keep_persistent(MPI_Request request, message what, int code, bool receive, MPI_Comm comm) {
     const lep_members *members = receive && what.peer == -1 ? lep_members_hold(comm) : NULL;
     lep_persistent_keep(request, &(lep_request){what, receive, false, members, 0, code});
 }
@@ -128,9 +122,9 @@ LEP_EXPORT int MPI_Recv_init(void *buffer, int count, MPI_Datatype type, int fro
 
         static int start(MPI_Request *request) {
     lep_request begun;
-    int64_t start_ns = lep_clock_ns();
+    int64_t start_ns = lep_starts();
     int result = PMPI_Start(request);
-    int64_t end_ns = lep_clock_ns();
+    int64_t end_ns = lep_ended();
     if (result == MPI_SUCCESS && lep_persistent_begin(*request, start_ns, &begun)) {
         if (lep_recording)
             lep_write_message(begun.code, start_ns, end_ns, begun.what.peer, (int)begun.what.tag, begun.what.size_bytes,
@@ -187,8 +181,6 @@ LEP_EXPORT int MPI_Sendrecv_replace(void *buffer, int count, MPI_Datatype type, 
              sent(count, type, to, out_tag, comm), write_arrival(end_ns, received(status, comm)))
 }
 
-/* ---- probes ---------------------------------------------------------------------------------------------------- */
-
 #ifndef LEP_RECORD_SMPI /* there its loops cost no event a turn, and no row */
 LEP_EXPORT int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
     MPI_Status own;
@@ -206,8 +198,6 @@ LEP_EXPORT int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
         status = &own;
     PROBED("MPI_Probe", MPI_Probe(from, tag, comm, status), true, received(status, comm), )
 }
-
-/* ---- matched probes: a message is found, and received by its handle --------------------------------------------- */
 
 #ifndef LEP_RECORD_SMPI /* which has none */
 

@@ -113,7 +113,7 @@ static void write_exchange(int *code, const char *name, MPI_Comm comm, int64_t s
 
 /* `out` and `in` are sizes. */
 #define EXCHANGED(form, call, out, in)                                                                                 \
-    STAMPED(call, write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, out, in), )
+    STAMPED(call, write_exchange(&code, "MPI_" #form, comm, start_ns, end_ns, out, in); lep_messages++)
 
 /* The name alone. */
 #define NAMED(form, parameters, arguments)                                                                             \

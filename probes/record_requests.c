@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the table ------------------------------------------------------------------------------------------------- */
-
 /* A handle may stand for several requests at once (MPICH has one for all that were over when they began): they queue,
  * and the oldest is taken first. The first of a queue stands in the table. */
 typedef struct node {
@@ -146,8 +144,6 @@ message lep_message_take(MPI_Message handle) {
 }
 #endif
 
-/* ---- one request is over --------------------------------------------------------------------------------------- */
-
 /* Of a request that succeeded: nothing where it was cancelled, and of a receive what came. */
 static message moved(const lep_request *kept, const MPI_Status *status) {
     int cancelled = 0;
@@ -218,9 +214,9 @@ LEP_EXPORT int MPI_Request_free(MPI_Request *request) {
     MPI_Request before = *request;
     if (!lep_call_begin())
         return REAL(MPI_Request_free(request));
-    int64_t start_ns = lep_clock_ns();
+    int64_t start_ns = lep_starts();
     int result = REAL(MPI_Request_free(request));
-    int64_t end_ns = lep_clock_ns();
+    int64_t end_ns = lep_ended();
     if (result == MPI_SUCCESS && take((uintptr_t)before, &kept)) {
         lep_members_release(kept.members);
         write_call(&code, "MPI_Request_free", start_ns, end_ns, NONE);
@@ -233,8 +229,6 @@ LEP_EXPORT int MPI_Request_free(MPI_Request *request) {
     lep_call_end();
     return result;
 }
-
-/* ---- several requests ------------------------------------------------------------------------------------------ */
 
 enum { FEW = 256 };
 

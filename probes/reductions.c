@@ -52,8 +52,6 @@ lep_reduction lep_reduction_named(const char *datatype, const char *op) {
     return reduction;
 }
 
-/* ---- elements -------------------------------------------------------------------------------------------------- */
-
 /* As an element of so many bytes holds it. */
 static int64_t narrowed(const lep_element *element, uint64_t value) {
     if (element->number == LEP_BITS)
@@ -93,8 +91,6 @@ static int64_t whole_at(const lep_element *element, const void *vector, int i) {
         return narrowed(element, ((const unsigned char *)vector)[i]);
     return element->bytes == sizeof(int) ? ((const int *)vector)[i] : ((const long *)vector)[i];
 }
-
-/* ---- what is right ---------------------------------------------------------------------------------------------- */
 
 static double combined(lep_combination combination, double a, double b) {
     switch (combination) {

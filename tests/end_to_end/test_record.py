@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy
 import pytest
 from long_tests import long_but
-from oracles.recorded_hpl import MPIRUN, lepaute, recorded_hpl
+from oracles.recorded_hpl import MPIRUN, lepaute, library_named, recorded_hpl
 from support_limits import HANG_S, ran, wait_until
 
-from lepaute.errors import EnvironmentProblem
-from lepaute.kit.mpi_library import find_library
 from lepaute.simulate import Hpl
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.breakdown import breakdown_of, split
@@ -27,10 +25,7 @@ pytestmark = pytest.mark.machine
 
 @pytest.fixture(scope="module")
 def mpicc() -> Path:
-    try:
-        return find_library().mpicc
-    except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
-        pytest.skip(f"no MPI here: {problem}")
+    return library_named().mpicc
 
 
 @pytest.mark.slow
@@ -162,16 +157,13 @@ def test_the_second_system_of_an_input_file_can_be_recorded(mpicc: Path, tmp_pat
     assert missing.stderr.splitlines()[-1] == "lepaute: --solve is 3; the program solved 2 systems"
 
 
-# ---- small programs --------------------------------------------------------------------------------------------------
-
-RING = Path(__file__).parents[1].joinpath("data", "programs", "record_ring.c").read_text()
+PROGRAMS = Path(__file__).parents[1] / "data" / "programs"
 
 
 @pytest.fixture(scope="module")
 def ring(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ring")
-    (folder / "ring.c").write_text(RING)
-    built = ran([mpicc, "-w", folder / "ring.c", "-lopenblas", "-o", folder / "ring"])
+    built = ran([mpicc, "-w", PROGRAMS / "record_ring.c", "-lopenblas", "-o", folder / "ring"])
     if built.returncode != 0:
         pytest.skip(f"no BLAS here: {built.stderr[-200:]}")
     return folder / "ring"
@@ -215,12 +207,8 @@ def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Pa
     assert set(of("MPI_Allreduce").comm.tolist()) == {1}  # all ranks, but another communicator
 
 
-LATE_COMER = Path(__file__).parents[1].joinpath("data", "programs", "record_late_comer.c").read_text()
-
-
 def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc: Path, tmp_path: Path) -> None:
-    (tmp_path / "late.c").write_text(LATE_COMER)
-    subprocess.run([mpicc, "-w", tmp_path / "late.c", "-o", tmp_path / "late"], check=True)
+    subprocess.run([mpicc, "-w", PROGRAMS / "record_late_comer.c", "-o", tmp_path / "late"], check=True)
     done = lepaute("record", "--force", "--", *MPIRUN, "3", tmp_path / "late", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     trace = read_trace(tmp_path / "trace.parquet")
@@ -349,10 +337,7 @@ def test_an_interrupted_recording_leaves_no_process_and_no_folder(mpicc: Path, t
 
 
 def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refused_with_another(mpicc, tmp_path):
-    try:
-        mpich = find_library("mpich")
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
+    mpich = library_named("mpich")
     (tmp_path / "p.c").write_text(
         "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); MPI_Barrier(MPI_COMM_WORLD); "
         "return MPI_Finalize(); }\n"

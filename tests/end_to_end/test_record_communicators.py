@@ -1,17 +1,18 @@
 """Recordings of programs with communicators and requests of many kinds."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from oracles.recorded_hpl import lepaute
+from oracles.recorded_hpl import library_named
+from oracles.recorded_hpl import recorded as record_program
 from support_limits import ran
 
 import lepaute as lp
-from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.mpi_library import MpiLibrary, find_library
-from lepaute.simulate.trace import Trace, read_trace
+from lepaute.errors import InputError
+from lepaute.kit.mpi_library import MpiLibrary
+from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.messages import match_messages
+from lepaute.simulate.trace.table import BETWEEN_CALLS
 
 pytestmark = pytest.mark.machine
 
@@ -24,20 +25,15 @@ DECLARATIONS = {"mpi": "integer :: r(2)", "mpi_f08": "type(mpi_request) :: r(2)"
 
 @pytest.fixture(scope="module", params=["openmpi", "mpich"])
 def library(request: pytest.FixtureRequest) -> MpiLibrary:
-    try:
-        return find_library(request.param)
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
+    return library_named(request.param)
 
 
 def recorded(library: MpiLibrary, folder: Path, *words: str) -> Trace:
-    oversubscribe = ("--oversubscribe",) if library.family == "openmpi" else ()
-    argv = (str(library.launcher.path), *oversubscribe, "-np", "2", "./program", *words)
-    done = lepaute("record", "--force", "--", *argv, folder=folder)
+    """The calls alone: where ranks waited for a core depends on what else runs here."""
+    trace, done = record_program(library, folder, *words)
     assert done.returncode == 0, done.stderr
-    trace = read_trace(folder / "trace.parquet")
     assert trace.metadata["warnings"] == []
-    return trace
+    return trace.where(~trace.named(BETWEEN_CALLS))
 
 
 def test_nonblocking_collectives_communicators_and_long_integers_are_recorded(library, tmp_path):
@@ -133,37 +129,20 @@ def test_a_program_in_fortran_is_recorded_as_one_in_c(library: MpiLibrary, modul
     assert (own.completion[2:] >= 0).all()
 
 
-REQUESTS_PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "record_requests_program.c").read_text()
+REQUESTS_PROGRAM = Path(__file__).parents[1] / "data" / "programs" / "record_requests_program.c"
 PARTS = ("freed", "unrecorded", "many", "outlived", "others", "ends", "full")
 
 
-@pytest.fixture(scope="module", params=["openmpi", "mpich"])
-def library_of_requests(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[MpiLibrary, Path]:
+@pytest.fixture(scope="module")
+def library_of_requests(library: MpiLibrary, tmp_path_factory: pytest.TempPathFactory) -> tuple[MpiLibrary, Path]:
     """A library, and the folder with the program."""
-    try:
-        found = find_library(request.param)
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
     folder = tmp_path_factory.mktemp("requests")
-    (folder / "program.c").write_text(REQUESTS_PROGRAM)
-    found.compile(["-w", str(folder / "program.c"), "-o", str(folder / "program")], what="building the program")
-    return found, folder
+    library.compile(["-w", str(REQUESTS_PROGRAM), "-o", str(folder / "program")], what="building the program")
+    return library, folder
 
 
-def recorded_requests(
-    library_of_requests: tuple[MpiLibrary, Path], part: str, ranks: int = 2
-) -> "tuple[Trace, subprocess.CompletedProcess[str]]":
-    found, folder = library_of_requests
-    oversubscribe = ("--oversubscribe",) if found.family == "openmpi" else ()
-    argv = (str(found.launcher.path), *oversubscribe, "-np", str(ranks), "./program", str(PARTS.index(part)))
-    done = lepaute("record", "--force", "--", *argv, folder=folder)
-    assert done.returncode == 0, done.stderr
-    trace = read_trace(folder / "trace.parquet")
-    if part != "full":
-        assert trace.metadata["warnings"] == []
-    return trace, done
+def recorded_requests(library_of_requests: tuple[MpiLibrary, Path], part: str) -> Trace:
+    return recorded(*library_of_requests, str(PARTS.index(part)))
 
 
 def rows(trace: Trace, *names: str) -> list[tuple[int, int, int, float]]:
@@ -174,7 +153,7 @@ def rows(trace: Trace, *names: str) -> list[tuple[int, int, int, float]]:
 
 
 def test_a_wait_is_of_its_own_request_after_others_were_freed(library_of_requests: tuple[MpiLibrary, Path]) -> None:
-    trace, _ = recorded_requests(library_of_requests, "freed")
+    trace = recorded_requests(library_of_requests, "freed")
     assert set(rows(trace, "MPI_Wait")) == {(0, 1, 7, 64.0), (1, 0, 7, 64.0)}
     assert trace.named(["MPI_Request_free"]).sum() == 100
     sends = trace.where(trace.named(["MPI_Isend"]))
@@ -183,7 +162,7 @@ def test_a_wait_is_of_its_own_request_after_others_were_freed(library_of_request
 
 
 def test_requests_are_followed_while_nothing_is_recorded(library_of_requests: tuple[MpiLibrary, Path]) -> None:
-    trace, _ = recorded_requests(
+    trace = recorded_requests(
         library_of_requests, "unrecorded"
     )  # also: without the warning that ranks did not come to their end
     assert set(rows(trace, "MPI_Wait")) == {(0, 1, 7, 64.0), (1, 0, 7, 64.0)}
@@ -194,7 +173,7 @@ def test_requests_are_followed_while_nothing_is_recorded(library_of_requests: tu
 
 
 def test_a_wait_for_any_number_of_requests_ends_them_all(library_of_requests: tuple[MpiLibrary, Path]) -> None:
-    trace, _ = recorded_requests(library_of_requests, "many")
+    trace = recorded_requests(library_of_requests, "many")
     total = 2.0 * sum(i % 64 for i in range(300))
     assert [size for *_, size in rows(trace, "MPI_Waitall")] == [total, total]
     assert set(rows(trace, "MPI_Wait")) == {(0, 1, 999, 64.0), (1, 0, 999, 64.0)}
@@ -206,7 +185,7 @@ def test_a_wait_for_any_number_of_requests_ends_them_all(library_of_requests: tu
 
 
 def test_a_receive_may_outlive_its_communicator_or_be_cancelled(library_of_requests: tuple[MpiLibrary, Path]) -> None:
-    trace, _ = recorded_requests(library_of_requests, "outlived")
+    trace = recorded_requests(library_of_requests, "outlived")
     ends = [(0, 1, 5, 4.0), (0, -2, 6, 0.0), (1, 0, 5, 4.0), (1, -2, 6, 0.0)]
     assert rows(trace, "MPI_Wait") == ends
     assert rows(trace, "MPI_Irecv") == [(*end[:3], 64.0 if end[1] >= 0 else 0.0) for end in ends]
@@ -214,7 +193,7 @@ def test_a_receive_may_outlive_its_communicator_or_be_cancelled(library_of_reque
 
 
 def test_matched_probes_replacing_exchanges_and_new_communicators_are_recorded(library_of_requests):
-    trace, _ = recorded_requests(library_of_requests, "others")
+    trace = recorded_requests(library_of_requests, "others")
     for name in ("MPI_Cart_create", "MPI_Comm_split_type", "MPI_Intercomm_create"):
         assert trace.named([name]).sum() == 2, name
     pair = [(0, 1), (1, 0)]
@@ -232,7 +211,7 @@ def test_matched_probes_replacing_exchanges_and_new_communicators_are_recorded(l
 
 
 def test_every_way_to_end_a_request_says_what_came(library_of_requests: tuple[MpiLibrary, Path]) -> None:
-    trace, _ = recorded_requests(library_of_requests, "ends")
+    trace = recorded_requests(library_of_requests, "ends")
     ways = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome", "MPI_Testall", "MPI_Test")
     for i, name in enumerate(ways):
         tags = () if name in ("MPI_Waitsome", "MPI_Testsome") else (70 + i,)  # those two end several
@@ -258,8 +237,9 @@ def test_every_way_to_end_a_request_says_what_came(library_of_requests: tuple[Mp
 
 
 def test_a_recording_that_finds_no_room_says_how_much_is_missing(library_of_requests: tuple[MpiLibrary, Path]) -> None:
-    trace, done = recorded_requests(library_of_requests, "full", ranks=1)
+    trace, done = record_program(*library_of_requests, str(PARTS.index("full")), ranks=1)
     assert len(trace) == 1 << 16
-    assert trace.metadata["warnings"] == [f"{100_000 - (1 << 16)} calls found no room and are missing"]
+    calls = int((~trace.named(BETWEEN_CALLS)).sum())
+    assert trace.metadata["warnings"] == [f"{100_000 - calls} calls found no room and are missing"]
     assert done.stderr.count("no room for further calls (File too large); they are missing") == 1
     assert done.stderr.count("lepaute record:") == 1

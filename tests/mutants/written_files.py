@@ -92,9 +92,6 @@ def _parent() -> Path:
 _KEPT: list[Any] = []  # removed with the process
 
 
-# ---- stores ----------------------------------------------------------------------------------------------------------
-
-
 @cache
 def _store() -> tuple[Path, Path]:
     """The folder of a sound store, and where in it its file of values is."""
@@ -138,9 +135,6 @@ def _read_store(path: Path, place: Path) -> None:
             store.events()
     finally:
         place.write_bytes(sound)
-
-
-# ---- predictions and campaigns ---------------------------------------------------------------------------------------
 
 
 @cache
@@ -203,9 +197,6 @@ def read_run_journal(path: Path) -> None:
     folder.mkdir(exist_ok=True)
     (folder / JOURNAL_FILE).write_bytes(path.read_bytes())
     RunJournal(folder, Seal(folder, "0" * 64, "")).close()
-
-
-# ---- traces and tables -----------------------------------------------------------------------------------------------
 
 
 @cache
@@ -314,9 +305,6 @@ def read_observations(path: Path) -> None:
     check_observations(frame, Place("calibration.zip", member))
     if "kernel" in frame.columns:
         calls_by_kernel(pooled_observations([frame]))
-
-
-# ---- documents -------------------------------------------------------------------------------------------------------
 
 
 @cache

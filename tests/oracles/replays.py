@@ -24,7 +24,7 @@ def write(path: Path, rows: Sequence[dict[str, Any]], **metadata: Any) -> Path:
     names = list(dict.fromkeys(row["name"] for row in rows))
     seen: dict[int, float] = {}
     columns: dict[str, list[Any]] = {name: [] for name in ("rank", "start_s", "duration_s", "kind", "name")}
-    for name in ("m", "n", "k", "size_bytes", "peer", "tag", "comm", "completion"):
+    for name in ("m", "n", "k", "size_bytes", "peer", "tag", "comm", "completion", "thread"):
         columns[name] = []
     for row in rows:
         rank = row["rank"]
@@ -38,6 +38,7 @@ def write(path: Path, rows: Sequence[dict[str, Any]], **metadata: Any) -> Path:
             columns[name].append(row.get(name, 0.0))
         for name in ("peer", "tag", "comm", "completion"):
             columns[name].append(row.get(name, -1))
+        columns["thread"].append(row.get("thread", 0))
     ranks = 1 + max(row["rank"] for row in rows)
     arrays = {name: np.array(values) for name, values in columns.items()}
     write_trace(trace_of_columns(arrays, names, {"source": "recording", "ranks": ranks} | metadata), path)

@@ -80,8 +80,6 @@ def test_few_mpiruns_tell_nothing_and_do_not_pretend_to(blocks: int) -> None:
     assert choice.worse == choice.as_good == ()
 
 
-# ---- simulated clocks ----------------------------------------------------------------------------------------------
-
 WORLDS = {"still": (0.0, 0.0), "drifting": (1.0, 0.0), "wandering": (1.0, 0.05)}
 
 

@@ -104,9 +104,6 @@ def test_sentinels_and_messages_of_a_calibration_are_factors(tmp_path: Path) -> 
     assert set(lost["state"]) == {"missing"}
 
 
-# ---- monitoring ------------------------------------------------------------------------------------------------------
-
-
 def steps(before: float, inside: float, after: float) -> Any:
     """Another value before minute 2, in minutes 2 to 4, and after them."""
     return lambda since: np.where(since < 120, before, np.where(since <= 240, inside, after))
@@ -187,9 +184,6 @@ def test_a_sensor_that_gave_nothing_in_the_window_is_missing(tmp_path: Path) -> 
     assert lost["value"].isna().all()
 
 
-# ---- experiments of one's own ----------------------------------------------------------------------------------------
-
-
 def own_rows(**columns: Any) -> pandas.DataFrame:
     m, n, k = np.array(SIZES).T
     duration = RATE_S[0] * (m * n * k).astype(float) + CALL_S
@@ -226,9 +220,6 @@ def test_memory_and_disk_are_factors_where_they_were_measured(tmp_path: Path) ->
     assert value(found, "memory_bandwidth_B_per_s", cpu=1) == pytest.approx(1e10)
     assert value(found, "disk_write_B_per_s", cpu=-1) == pytest.approx(1e8)
     assert value(found, "disk_read_B_per_s", cpu=-1) == pytest.approx(3e8)
-
-
-# ---- jobs and strata -------------------------------------------------------------------------------------------------
 
 
 def test_the_job_is_the_one_that_was_submitted_for_the_run_alone(tmp_path: Path) -> None:
@@ -292,9 +283,6 @@ def test_another_script_parameter_or_design_is_another_stratum(tmp_path: Path) -
         assert same == ("design" in changed)  # the rows that were measured count, which are the same here
 
 
-# ---- absence ---------------------------------------------------------------------------------------------------------
-
-
 def test_nodes_that_failed_were_aborted_or_are_missing_have_a_row_for_each_factor(tmp_path: Path) -> None:
     path = calibration(
         tmp_path / "a.zip",
@@ -334,9 +322,6 @@ def test_a_node_that_left_no_rows_of_what_the_others_measured_is_missing(tmp_pat
     table = values(calibration(tmp_path / "a.zip", dgemm_rows(["n1"]), ["n1", "n2"]))
     lost = table[(table["node"] == "n2") & (table["factor"] == "dgemm_rate_flops")]
     assert list(lost["state"]) == ["missing", "missing"]
-
-
-# ---- with the store and the judge ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -65,9 +65,6 @@ def library(request: pytest.FixtureRequest) -> MpiLibrary:
     return find_library(request.param)
 
 
-# ---- real libraries --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.machine
 def test_a_real_program_runs_on_as_many_ranks_as_asked_each_on_its_core(library: MpiLibrary, tmp_path: Path) -> None:
     (tmp_path / "ranks.c").write_text(RANKS)
@@ -123,9 +120,6 @@ def test_a_debian_alternative_is_the_library_that_its_name_says(library: MpiLibr
     assert library.launcher.path.name == f"mpirun.{library.family}"
     assert (library.launcher.family, library.launcher.version) == (library.family, library.version)
     assert find_library(f"mpicc.{library.family}") == find_library(f"mpirun.{library.family}") == library
-
-
-# ---- where a library is looked for -----------------------------------------------------------------------------------
 
 
 def test_a_prefix_its_wrapper_and_its_launcher_name_the_same_library(prefix: Path) -> None:
@@ -204,9 +198,6 @@ def test_what_names_no_library_is_refused_in_one_line(tmp_path, monkeypatch, nam
     assert "\n" not in str(problem.value)
 
 
-# ---- environment modules ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def login_shell(tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home of a login shell whose `module` command knows openmpi/5 and empty/1."""
@@ -244,9 +235,6 @@ def test_a_module_brings_its_library_and_what_it_changes(login_shell, prefix, mo
 def test_a_module_without_an_mpi_library_is_refused(login_shell: Path, module: str, message: str) -> None:
     with pytest.raises(EnvironmentProblem, match=message):
         find_library(f"module:{module}")
-
-
-# ---- launchers -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

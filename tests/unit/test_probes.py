@@ -38,9 +38,6 @@ def _sizes(rows: list[Row], kernel: str) -> list[tuple[int, int, int]]:
     return [(int(row["m"]), int(row["n"]), int(row["k"])) for row in rows if row["kernel"] == kernel]
 
 
-# ---- the step probe ------------------------------------------------------------------------------------------------
-
-
 def test_one_rank_makes_the_calls_that_hpl_makes(built: probes.Probes, tmp_path: Path) -> None:
     m, n, chunks, steps = 200, 230, 2, 2
     design = _step_design(tmp_path / "d.csv", (m, n, chunks, steps))
@@ -243,9 +240,6 @@ def test_every_blas_symbol_that_hpl_calls_is_wrapped(built: probes.Probes) -> No
     assert called <= set(probes.WRAPPED_SYMBOLS)
 
 
-# ---- the dgemm and message probes ------------------------------------------------------------------------------------
-
-
 def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, tmp_path: Path) -> None:
     shapes = [(300, 200, 128), (1, 1, 1), (64, 1000, 32)]
     lines = "".join(f"{i},dgemm,{m},{n},{k}\n" for i, (m, n, k) in enumerate(shapes))
@@ -287,9 +281,6 @@ def test_a_large_message_takes_the_time_that_its_bytes_need(built, two_cores, tm
     assert header["buffers"] == buffers
     # 8 MiB there and back: no memory moves that at 1 TB/s. A small one may take longer where others compute.
     assert min(float(row["duration_s"]) for row in rows if row["size_bytes"] == str(4 << 20)) > 8e-6
-
-
-# ---- errors ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -376,9 +367,6 @@ def test_the_kernel_set_and_one_thread_a_rank_are_in_the_environment() -> None:
     assert start.environment["OPENBLAS_CORETYPE"] == "Haswell"
     assert start.environment["OPENBLAS_NUM_THREADS"] == "1"
     assert "OPENBLAS_CORETYPE" not in toolchain.start_here(1, [_core()]).environment
-
-
-# ---- HPL itself ----------------------------------------------------------------------------------------------------
 
 
 def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, tmp_path):

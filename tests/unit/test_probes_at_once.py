@@ -226,9 +226,6 @@ def raw_rows(folder: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-# ---- content ---------------------------------------------------------------------------------------------------------
-
-
 def test_masked_numbers_are_random_ones_whose_low_bits_are_zero(fill: Path) -> None:
     random = filled(fill, "random")
     assert min(random) >= -0.5
@@ -285,9 +282,6 @@ def test_without_conditions_the_raw_file_has_no_columns_of_them(dgemm_probe: Pat
     assert "content" not in row
     assert "warm" not in row
     assert int(row["cpu"]) in os.sched_getaffinity(0)  # not bound: where the scheduler had it
-
-
-# ---- memory ----------------------------------------------------------------------------------------------------------
 
 
 def test_every_combination_of_the_memory_design_is_read_as_asked(memory_probe: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Raw files of the recorder and of emulations, written byte by byte, and kernels in the place of time that passed."""
 
+import dataclasses
 import struct
 import subprocess
 from pathlib import Path
@@ -13,13 +14,16 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.record import library_of_command
 from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
 from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.breakdown import COMPUTE, NO_CORE, breakdown_of
 from lepaute.simulate.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
 from lepaute.simulate.trace.recorded_calls import merge_calls
+from lepaute.simulate.trace.table import caveats_of
 
 HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
 KERNEL, MPI, PHASE = range(3)
 MESSAGES = (
     "MPI_Send", "MPI_Iprobe", "MPI_Testany", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)",
+    "(waited)", "(slept)",
 )  # fmt: skip
 CODES = ((KERNEL, "dgemm"), *((MPI, name) for name in MESSAGES), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
 Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
@@ -28,7 +32,7 @@ Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step,
 def packed(start_ns: int, name: str, duration_ns: int, step: int, values: tuple[int, ...]) -> bytes:
     code = 1 + [text for _, text in CODES].index(name)
     duration = duration_ns if duration_ns < 1 << 31 else 1 << 31 | duration_ns >> 10
-    head = struct.pack("<qII", start_ns, duration, (step + 1) << 9 | code)
+    head = struct.pack("<qII", start_ns, duration, (step + 1) << 15 | code)
     if name in MESSAGES:
         return head + struct.pack("<iiq", *values)
     return head + struct.pack("<iii4x", *values)
@@ -46,13 +50,18 @@ def written(
     notes: str = "",
     spare_bytes: int = 0,
     fortran: int = 0,
+    cores: tuple[int, ...] = (),
+    threads: int = 1,
+    abort_code: int = 0,
 ) -> RankRecord:
     """The record of a file with these rows; clocks are (at, add, round trip) twice."""
-    head = struct.pack("<8sIIiiii", b"LEPREC3", HEADER_BYTES, 32, rank, ranks, 1, finished)
+    head = struct.pack("<8sIIiiii", b"LEPREC4", HEADER_BYTES, 32, rank, ranks, 1, finished)
     head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
     head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
     table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
     head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")
+    affinity = sum(1 << core for core in cores).to_bytes(128, "little")
+    head += struct.pack("<8x128siiii", affinity, len(cores), threads, 3, abort_code)
     body = b"".join(packed(*row) for row in rows)
     path.write_bytes(head.ljust(HEADER_BYTES, b"\0") + body + bytes(spare_bytes))
     return read_rank(path)
@@ -77,6 +86,49 @@ def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert (trace.n[2], trace.size_bytes[2], trace.tag[2]) == (25, 0, -1)  # 25 looks that found nothing
     assert (trace.n[3], trace.m[3], trace.tag[3]) == (12, 640, -1)  # 12 tests, with 640 ns between them
     assert trace.peer[0] == -1
+
+
+def test_waits_lie_between_the_calls_of_their_thread_or_are_taken_from_the_kernel_before(tmp_path: Path) -> None:
+    record = written(
+        tmp_path / "0",
+        (1_000_000, "MPI_Send", 10_000, -1, (0, 1, 8)),
+        (900_000, "(waited)", 400_000, -1, (0, -1, 0)),  # seen at 1.3 ms: in part from before the call
+        (1_300_000, "(slept)", 200_000, -1, (0, -1, 0)),
+        (1_500_000, "dgemm", 500_000, -1, (9, 9, 9)),
+        (1_700_000, "(waited)", 300_000, -1, (1, -1, 0)),
+        (1_600_000, "MPI_Send", 10_000, -1 + (1 << 6), (0, 1, 8)),  # the step stands above the thread
+    )
+    found = trace_of_records([record], {"source": "recording"})
+    columns = (found.name, found.start_s, found.duration_s)
+    seen = {found.names[name]: (start_s, took_s) for name, start_s, took_s in zip(*columns, strict=True)}
+    assert found.names[found.name[1]] == "waiting_for_a_core"
+    assert (found.start_s[1], found.duration_s[1]) == pytest.approx((1.01e-3, 0.29e-3))
+    assert seen["sleeping"] == pytest.approx((1.3e-3, 0.2e-3))
+    assert seen["dgemm"] == pytest.approx((1.5e-3, 0.2e-3))
+    assert seen["waiting_for_a_core"] == pytest.approx((1.7e-3, 0.3e-3))
+    assert (found.thread == 0).all()
+    by_rank_s = breakdown_of(found).by_rank_s[0]
+    assert by_rank_s[NO_CORE] == pytest.approx(0.59e-3)
+    assert by_rank_s[COMPUTE] == pytest.approx(0.2e-3)
+
+
+def test_how_a_run_ended_and_how_many_shared_its_cores_comes_first(tmp_path: Path) -> None:
+    def caveats(how: int) -> list[str]:
+        calls = [(1_000 + 20 * at, "MPI_Send", 10, -1, (0, 1, 8)) for at in range(501)]
+        records = [
+            written(tmp_path / str(at), *calls, rank=at, ranks=4, cores=(0, 3), finished=1, threads=2)
+            for at in range(3)
+        ]
+        last = written(tmp_path / "3", *calls, rank=3, ranks=4, cores=(0, 3), finished=how, abort_code=3)
+        records = [dataclasses.replace(each, host="node") for each in (*records, last)]
+        return caveats_of(trace_of_records(records, {}).metadata)
+
+    shared = "4 ranks shared 2 cores: 0.0 % of the time outside of MPI they waited for a core, which replays leave out"
+    threads = "a rank has up to 2 threads, one of them calls MPI or BLAS: own code is what these take"
+    assert caveats(1) == [shared, threads]
+    rest = "(of rank 3, status 3): the trace is of what ran until then"
+    assert caveats(2) == [f"ended by MPI_Abort after 501 calls {rest}", shared, threads]
+    assert caveats(3)[0].startswith("ended by exit without MPI_Finalize after 501 calls (of rank 3, ")
 
 
 def test_requests_are_joined_with_the_wait_that_completed_them(tmp_path: Path) -> None:
@@ -164,10 +216,10 @@ def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) ->
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:
     killed = written(tmp_path / "0", (1, "dgemm", 1, 0, (1, 1, 1)), ranks=3, finished=0, lost=5, spare_bytes=3200)
-    assert len(killed.rows) == 1  # the room that was never written holds no calls
-    assert trace_of_records([killed], {}).metadata["warnings"] == [
+    assert len(killed.rows["code"]) == 1  # the room that was never written holds no calls
+    assert caveats_of(trace_of_records([killed], {}).metadata) == [
+        "1 rank did not come to MPI_Finalize, the first is rank 0: the trace is of what ran until then",
         "1 of 3 ranks left a recording",
-        "1 ranks did not come to MPI_Finalize, the first is rank 0",
         "5 calls found no room and are missing",
     ]
 

@@ -85,9 +85,6 @@ def test_breakdown_and_comparison_are_drawn(tmp_path: Path) -> None:
     assert is_png(tmp_path / "c.png")
 
 
-# ---- Perfetto --------------------------------------------------------------------------------------------------------
-
-
 def test_the_events_have_the_form_of_the_trace_event_format(tmp_path: Path) -> None:
     made = hpl_like(ranks=3, steps=4)
     count = write_perfetto(made, tmp_path / "p.json")
@@ -153,9 +150,6 @@ def page_file(tmp_path_factory):
     return path
 
 
-# ---- what it says ----------------------------------------------------------------------------------------------------
-
-
 def test_the_answer_names_the_rank_that_waits_most_and_for_whom():
     found = finding_of(breakdown_of(exchange(late_s=2.0)))
     # Rank 0 computes for 2 s and sends for 1 s, while rank 1 waits 2 s and receives for 1 s.
@@ -194,9 +188,6 @@ def test_segments_have_all_time_of_each_kind_whether_put_together_or_not(duratio
             mine = [code for code, kind in enumerate(found.kinds) if kind == (name, place)]
             expected_s = made.duration_s[(made.rank == rank) & made.named(name)].sum()
             assert ticks[numpy.isin(codes, mine)].sum() * tick_s == pytest.approx(expected_s, abs=len(calls) * tick_s)
-
-
-# ---- how it is shown -------------------------------------------------------------------------------------------------
 
 
 def test_names_are_no_markup_and_links_lead_somewhere():

@@ -383,9 +383,6 @@ def test_every_two_states_can_be_told_apart_by_all_eyes(vision: tuple[tuple[floa
         assert np.linalg.norm(seen[one] - seen[other]) > 0.15, (one, other)
 
 
-# ---- models ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_path: Path) -> None:
     values = table(6, 40, MODEL_FACTORS)
     moved = (values["node"] == "n3") & (values["factor"] == "dgemm_mk_s") & (values["day"] >= 33)

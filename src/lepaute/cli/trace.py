@@ -33,6 +33,7 @@ from lepaute.simulate.trace.report import (
     plot_breakdown,
     written_text,
 )
+from lepaute.simulate.trace.table import caveats_of
 from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
 from lepaute.version import __version__
@@ -65,7 +66,7 @@ def record(
     Exit status 1 where the program fails; the trace then holds what it did up to that point.
     """
     check_outputs({"--output": output}, inputs=[dat], force=force)
-    recording = record_run(
+    trace = record_run(
         words,
         workspace=Path() if is_stream(check_output(output)) else output.parent,
         mpicc=mpicc,
@@ -74,18 +75,18 @@ def record(
         every_call=every_call,
         progress=note,
     )
-    _write(recording.trace, output)
-    if recording.causes:
-        warn([f"the run was disturbed on this machine: {'; '.join(recording.causes)}"])
-    if recording.returncode != 0:
-        note(f"lepaute: the program failed (exit status {recording.returncode})")
+    _write(trace, output)
+    if causes := trace.metadata["disturbed_by"]:
+        warn([f"the run was disturbed on this machine: {'; '.join(causes)}"])
+    if returncode := trace.metadata["returncode"]:
+        note(f"lepaute: the program failed (exit status {returncode})")
         raise typer.Exit(1)
 
 
 def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
     write_trace(trace, output)
-    warn(trace.metadata["warnings"])
+    warn(caveats_of(trace.metadata))
     note(written_text(output, trace))
 
 

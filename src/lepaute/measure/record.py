@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,20 +29,10 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_PARTS = ("file", "world", "clock", "init", "fortran", "mpi", "requests", "collectives", "neighbours", "blas")
-_RECORDER = tuple(f"record_{part}" for part in _PARTS)
+_PARTS = ("file", "world", "clock", "core", "init", "fortran", "mpi", "requests", "collectives", "neighbours", "blas")
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
-_SOURCES = tuple(f"{name}.c" for name in (*_RECORDER, *_CLOCKS))
-_HEADERS = (
-    *(
-        "record.h",
-        "probe_common.h",
-        *(f"record_{part}.h" for part in ("inside", "calls", "requests", "world", "clock")),
-    ),
-    *(f"{name}.h" for name in (*_CLOCKS, "clock_source")),
-)
+_SOURCES = tuple(f"{name}.c" for name in (*(f"record_{part}" for part in _PARTS), *_CLOCKS))
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")
-_HPL_HEADERS = ("hpl_loops.h", "record.h")
 #: HPL's loops and phases, which the linker hands to record_hpl_wraps.c; HPL_pdgesv and fopen to the driver, as always.
 HPL_WRAPPED = (
     *HPL_KERNELS,
@@ -50,15 +40,6 @@ HPL_WRAPPED = (
     *(f"HPL_{name}" for name in ("pdfact", "bcast", "bwait", "pdtrsv", "pdgesv0", "pdgesvK2", "pdgesv")),
     "fopen",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A recorded run; returncode is the program's, negative for a signal; causes: of disturbance on this machine."""
-
-    trace: "Trace"
-    returncode: int
-    causes: tuple[str, ...] = ()
 
 
 def record(
@@ -70,8 +51,9 @@ def record(
     solve: int = 1,
     every_call: bool = False,
     progress: Callable[[str], None] | None = None,
-) -> Recording:
-    """Runs a command with its standard streams as they are, and returns what its ranks did.
+) -> Trace:
+    """Runs a command with its standard streams as they are, and returns what its ranks did. Its metadata have its
+    returncode, negative for a signal, and disturbed_by, causes of disturbance on this machine.
 
     words    : mpirun, its options, the program and its arguments. The word xhpl-lepaute stands for the HPL that is
                built here, whose own loops are recorded too
@@ -112,7 +94,6 @@ def record(
         load = load_between(before, sample(), os.cpu_count() or 1)
         if launcher.family != OPEN_MPI:  # in an allocation others start ranks that are no children of theirs
             load = load.with_own(load.own_cpu_s + load.others_cpu_s)
-        causes = load.disturbances()
         files = sorted(raw.glob("rank-*.rec"))
         if not files:
             raise EnvironmentProblem(_nothing(returncode, library.mpicc))
@@ -124,9 +105,10 @@ def record(
             "created": created,
             "version": __version__,
             "returncode": returncode,
-            "disturbed_by": list(causes),
+            "disturbed_by": list(load.disturbances()),
+            "load": asdict(load),
         }
-        return Recording(trace_of_records(records, metadata, solve), returncode, causes)
+        return trace_of_records(records, metadata, solve)
 
 
 #: Programs of MPI libraries; where one is not there, find_launcher() says what to install.
@@ -222,7 +204,7 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
         words = ("-fPIC", "-fvisibility=hidden", "-shared", "-pthread", *sources, "-ldl", "-lm")
         library.compile([*C_FLAGS, *words, "-o", str(folder / LIBRARY)], what="building the recorder")
 
-    inputs = digests(probe_source() / name for name in (*_SOURCES, *_HEADERS))
+    inputs = _digests(_SOURCES)
     return built_once("recorder", [*inputs, library.identity, *C_FLAGS], LIBRARY, build) / LIBRARY
 
 
@@ -240,5 +222,9 @@ def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | No
         words += [*tools.blas_flags, "-lm", "-ldl", "-o", str(folder / HPL)]
         library.compile(words, what=f"building {HPL} for recordings")
 
-    inputs = digests(probe_source() / name for name in (*_HPL_SOURCES, *_HPL_HEADERS))
+    inputs = _digests(_HPL_SOURCES)
     return built_once("recorded-hpl", [*inputs, hpl.name, *HPL_WRAPPED, *C_FLAGS], HPL, build) / HPL
+
+
+def _digests(sources: Sequence[str]) -> list[str]:
+    return digests([*(probe_source() / name for name in sources), *sorted(probe_source().glob("*.h"))])

@@ -108,8 +108,6 @@ class Behaviour:
         """Keys that the JSON of a prediction has of its first run besides what all applications have."""
         return {}
 
-    # ---- windows of its steps, for sampling, tracing and progress ----------------------------------------------------
-
     def is_sampled(self, fidelity: str, *, traced: bool = False) -> bool:
         """Whether only windows of the run are simulated, for one of the fidelities."""
         return False

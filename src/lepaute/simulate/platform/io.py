@@ -192,8 +192,6 @@ def _replace(content: Any, field: str, value: object) -> None:
         inside = inside[key]
 
 
-# ---- platforms that were checked before ------------------------------------------------------------------------------
-
 #: The oldest of more are removed.
 MAX_KEPT = 64
 

@@ -175,9 +175,6 @@ def speed(prediction: Prediction) -> float:
     return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
 
 
-# ---- what each parameter changes, all others being equal -------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Effect:
     """A value of a parameter against the reference, from pairs that differ in this parameter alone.
@@ -306,9 +303,6 @@ def _log_time(prediction: Prediction) -> float:
     return _core.natural_log(median_of_runs([run.time_s for run in prediction.run_list], prediction.controls))
 
 
-# ---- how a problem of one size gets faster with the number of ranks --------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
     """One prediction in relation to that on the fewest ranks.
@@ -350,9 +344,6 @@ def scaling(predictions: Sequence[Prediction]) -> list[ScalingPoint]:
         share = reference.application.ranks / prediction.application.ranks
         points.append(ScalingPoint(prediction, Spread(*ends), Spread(*(share * end for end in ends))))
     return points
-
-
-# ---- what to calibrate for those that are not comparable -------------------------------------------------------------
 
 
 def remedy_of(cases: Sequence["Case"], apart: Sequence["Case"]) -> str | None:

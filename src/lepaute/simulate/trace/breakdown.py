@@ -7,9 +7,19 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.simulate.trace.messages import COLLECTIVES, PROBES, WAITS, collective_lateness, match_messages
-from lepaute.simulate.trace.table import CATEGORIES, COMPUTING, KERNEL, MPI, PHASE, Trace, with_rows
+from lepaute.simulate.trace.table import (
+    BETWEEN_CALLS,
+    CATEGORIES,
+    COMPUTING,
+    KERNEL,
+    MPI,
+    PHASE,
+    WAITING,
+    Trace,
+    with_rows,
+)
 
-COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OWN_CODE, OTHER = range(len(CATEGORIES))
+COMPUTE, OVERHEAD, LATE, TRANSFER, CONTENTION, PROBE, OWN_CODE, NO_CORE, OTHER = range(len(CATEGORIES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +138,10 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL
-    own = kernels & trace.named((COMPUTING,))
-    parts[kernels, COMPUTE] = trace.duration_s[kernels]
-    parts[own, COMPUTE], parts[own, OWN_CODE] = 0.0, trace.duration_s[own]
+    for names, category in (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (trace.names, COMPUTE)):
+        rows = kernels & trace.named(names)
+        parts[rows, category] = trace.duration_s[rows]
+        kernels &= ~rows
     mpi = trace.kind == MPI
     probes = mpi & trace.named(PROBES)
     parts[probes, PROBE] = trace.duration_s[probes]

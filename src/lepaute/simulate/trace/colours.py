@@ -36,6 +36,7 @@ CALLS = (
     Style("row swaps and copies", YELLOW),
     Style("other computing", "#B8DCCB"),
     Style("the program's own code", "#C8BE8C"),
+    Style("waiting for a core", "#B0B0C8", "\\\\\\\\"),
     Style("call overhead", "#5A4A42"),
     Style("waiting for the other side", RED, "////"),
     Style("transfer", ORANGE),
@@ -43,12 +44,11 @@ CALLS = (
     Style("probe", "#1A1A1A"),
     Style("nothing recorded", "#FFFFFF"),
 )
-DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, NOTHING = range(
-    len(CALLS)
-)
+DGEMM, DTRSM, PANEL, COPIES, GLUE, OWN_CODE, NO_CORE = range(7)
+CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, NOTHING = range(NO_CORE + 1, len(CALLS))
 
 #: The categories of a breakdown.
-SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], CALLS[OWN_CODE], Style("other", "#FFFFFF"))
+SHARES = (Style("compute", BLUE), *CALLS[CALL_OVERHEAD:NOTHING], *CALLS[OWN_CODE : NO_CORE + 1], Style("other", "#FFF"))
 
 
 def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
@@ -64,7 +64,7 @@ def labels(estimated: bool, unknown: Sequence[str]) -> list[str]:
 
 
 #: Class whose colour each category of a breakdown has.
-CLASS_OF_CATEGORY = (DGEMM, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, OWN_CODE, NOTHING)
+CLASS_OF_CATEGORY = (DGEMM, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING, OWN_CODE, NO_CORE, NOTHING)
 #: Kernels of applications whose computing is no routine of BLAS.
 OTHER_COMPUTING = frozenset({"sweep", "first_touch"})
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.simulate.trace.messages import IMMEDIATE, PROBES, RECEIVES, RECORDED, SENDS, WAITS, pair_by_key
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, MPI, NOBODY, PHASE, Trace
+from lepaute.simulate.trace.table import BETWEEN_CALLS, KERNEL, MPI, NOBODY, PHASE, Trace
 
 STREAMS = ("kernels", "messages", "collectives")
 KERNELS, MESSAGES, COLLECTIVES = range(len(STREAMS))
@@ -183,7 +183,7 @@ def without_work(trace: Trace) -> NDArray[Any]:
     empty: NDArray[Any] = (
         (trace.n == 0) | ((trace.m == 0) & _of(trace, WITH_ROWS)) | ((trace.k == 0) & _of(trace, ("gemm",)))
     )
-    empty &= (trace.kind == KERNEL) & ~trace.named((COMPUTING,))
+    empty &= (trace.kind == KERNEL) & ~trace.named(BETWEEN_CALLS)
     return empty
 
 
@@ -191,7 +191,7 @@ def _side_of(trace: Trace, ranks: list[int], unsized: frozenset[str]) -> _Side:
     mine = numpy.isin(trace.rank, ranks)
     probes = trace.named(PROBES | {"MPI_Waitsome"}) & (trace.kind == MPI)
     nobody = (trace.kind == MPI) & (trace.peer == NOBODY)
-    anonymous = (trace.kind == KERNEL) & trace.named((COMPUTING,))
+    anonymous = (trace.kind == KERNEL) & trace.named(BETWEEN_CALLS)
     idle = without_work(trace)
     used = trace.where(mine & ~probes & ~nobody & ~idle & ~anonymous & (trace.kind != PHASE))
     updates = trace.where(mine & (trace.kind == PHASE) & trace.named(("pdupdate",)))

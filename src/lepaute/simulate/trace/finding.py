@@ -17,6 +17,7 @@ WORDS = (
     "contention",
     "probing",
     "the program's own code",
+    "waiting for a core",
     "not accounted for",
 )
 #: Parts with less of the time are not in the sentence, and a rank that waits less does not wait.

@@ -32,7 +32,7 @@ from lepaute.simulate.trace.report import (
     headline,
     node_name,
 )
-from lepaute.simulate.trace.table import PHASE, Trace
+from lepaute.simulate.trace.table import PHASE, Trace, caveats_of
 from lepaute.simulate.trace.timeline import TICKS, binned, evenly, segments, step_starts
 
 #: Calls over time, of as many ranks, evenly spread where there are more; 600,000 segments are some 2 MB.
@@ -82,7 +82,7 @@ def page(trace: Trace, command: str = "") -> str:
     total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
     held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
     known = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
-    beware = [str(line) for line in trace.metadata.get("warnings", [])]
+    beware = caveats_of(trace.metadata)
     if breakdown.estimated:
         inside = f", and the waiting in {', '.join(breakdown.unknown)}" if breakdown.unknown else ""
         beware.append(

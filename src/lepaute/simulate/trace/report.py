@@ -14,7 +14,7 @@ from lepaute.kit.text import counted, folded, in_common_unit, percent, ranks_tex
 from lepaute.simulate.trace.breakdown import Breakdown
 from lepaute.simulate.trace.colours import SHARES
 from lepaute.simulate.trace.finding import finding_of
-from lepaute.simulate.trace.table import CATEGORIES, KERNEL, KINDS, MPI, Trace
+from lepaute.simulate.trace.table import BETWEEN_CALLS, CATEGORIES, COMPUTING, KERNEL, KINDS, MPI, Trace, caveats_of
 
 
 def headline(trace: Trace) -> str:
@@ -45,7 +45,7 @@ def written_text(path: Path, trace: Trace) -> str:
 def _calls_text(trace: Trace, ranks: str) -> str:
     """438 calls in 966 µs on 2 ranks: from the start of the first to the end of the last."""
     took = f" in {seconds(float(trace.end_s.max()) - float(trace.start_s.min()))}" if len(trace) else ""
-    return f"{counted(len(trace), 'call')}{took} on {ranks}"
+    return f"{counted(int((~trace.named(BETWEEN_CALLS - {COMPUTING})).sum()), 'call')}{took} on {ranks}"
 
 
 def description(trace: Trace, width: int = UNLIMITED) -> str:
@@ -57,7 +57,7 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
     known = trace.step[trace.step >= 0]
     if len(known):
         lines.append(f"  {'steps:':<10}{known.min()} to {known.max()}")
-    lines += [f"warning: {warning}" for warning in trace.metadata.get("warnings", [])]
+    lines += [f"warning: {warning}" for warning in caveats_of(trace.metadata)]
     lines = [folded(line, width, 12) for line in lines]
     return "\n".join((folded(answer, width, 2), *lines, "", _calls_table(trace, width)))
 

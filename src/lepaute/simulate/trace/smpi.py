@@ -172,12 +172,12 @@ class _Calls:
     def trace(self, metadata: dict[str, Any]) -> Trace:
         self._check_end()
         names, kinds, code_of_value = _names(self.reader.values)
-        code = numpy.array(code_of_value or [0], dtype="int32")[_array(self.name, "int32")]
-        start_s, end_s = _array(self.start_s, "float64"), _array(self.end_s, "float64")
-        rows = Rows(names=names, rank=_array(self.rank, "int32"), name=code, items=_array(self.items, "float64"))
-        starts = (_array(column, "int64") for column in self.starts)
-        end_row, end_source, _, end_tag = (_array(column, "int64") for column in self.ends)
-        links = Links(*(*starts, numpy.nan_to_num(_array(self.start_bytes, "float64")), end_row, end_source, end_tag))
+        code = numpy.array(code_of_value or [0], dtype="int32")[numpy.array(self.name)]
+        start_s, end_s = numpy.array(self.start_s), numpy.array(self.end_s)
+        rows = Rows(names=names, rank=numpy.array(self.rank), name=code, items=numpy.array(self.items))
+        starts = (numpy.array(column) for column in self.starts)
+        end_row, end_source, _, end_tag = (numpy.array(column) for column in self.ends)
+        links = Links(*(*starts, numpy.nan_to_num(numpy.array(self.start_bytes)), end_row, end_source, end_tag))
         self._check_senders(rows, links)
         attached = attach(rows, links)
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))
@@ -195,7 +195,7 @@ class _Calls:
         }
         columns["kind"] = numpy.array([*kinds, MPI], dtype="int16")[columns["name"]]
         used = [names[at] for at in numpy.unique(columns["name"])]
-        has_bytes = not numpy.isnan(_array(self.start_bytes, "float64")).any()
+        has_bytes = not numpy.isnan(numpy.array(self.start_bytes)).any()
         metadata = self._metadata(rows, metadata, attached.warnings, _unsized(used, has_bytes), has_bytes)
         return trace_of_columns(columns, names, metadata, str(self.path))
 
@@ -301,7 +301,3 @@ def _unsized(names: list[str], has_bytes: bool) -> list[str]:
         for name in names
         if name.startswith("MPI_") and name not in WITHOUT_SIZE and (not has_bytes or name not in messages)
     )
-
-
-def _array(numbers: "array[Any]", kind: str) -> NDArray[Any]:
-    return numpy.array(numbers, dtype=kind)

@@ -35,9 +35,9 @@ KINDS = ("kernel", "mpi", "phase")
 KERNEL, MPI, PHASE = range(3)
 
 #: Where the time of a rank goes. "late" is the other side's: a receive before its send, a blocking send before its
-#: receive, a collective operation before the others came. "own_code" is the program's outside of all calls; "other" is
-#: what nothing accounts for, such as waiting for the end.
-CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe", "own_code", "other")
+#: receive, a collective operation before the others came. "own_code" is the program's outside of all calls, "no_core"
+#: what it waited for one meanwhile; "other" is what nothing accounts for, such as waiting for the end.
+CATEGORIES = ("compute", "overhead", "late", "transfer", "contention", "probe", "own_code", "no_core", "other")
 
 #: Column, type, and the value where it means nothing. kind and name are stored as text, held as codes.
 NUMBERS = (
@@ -53,6 +53,7 @@ NUMBERS = (
     ("tag", "int64", -1),
     ("comm", "int32", -1),
     ("completion", "int32", -1),
+    ("thread", "int32", 0),
     ("late_s", "float64", float("nan")),
     ("transfer_s", "float64", float("nan")),
     ("contention_s", "float64", float("nan")),
@@ -62,6 +63,9 @@ TEXTS = ("kind", "name")
 NOBODY = -2
 #: The kernel of which only the passing of time is known: the program's own code.
 COMPUTING = "computing"
+#: Parts of it that a recording tells: the rank had no core, or wanted none.
+WAITING, SLEEPING = "waiting_for_a_core", "sleeping"
+BETWEEN_CALLS = frozenset((COMPUTING, WAITING, SLEEPING))
 #: No date is later, and no size larger: both are written in nanoseconds and bytes.
 MAX_S, MAX_SIZE = 1e9, 1e18
 
@@ -79,6 +83,7 @@ class Trace:
     comm              : the communicator of a message or a collective operation, the same number on all members: 0
                         MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 if that is not known
     completion        : the same number within a rank on a request and on the call that completed it, -1 elsewhere
+    thread            : of the rank, in the order of their first calls, from 0
     late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN if they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
@@ -98,6 +103,7 @@ class Trace:
     tag: npt.NDArray[Any]
     comm: npt.NDArray[Any]
     completion: npt.NDArray[Any]
+    thread: npt.NDArray[Any]
     late_s: npt.NDArray[Any]
     transfer_s: npt.NDArray[Any]
     contention_s: npt.NDArray[Any]
@@ -152,6 +158,12 @@ class Trace:
     def between(self, low_s: float, high_s: float) -> "Trace":
         """The rows that overlap [low_s, high_s]."""
         return self.where((self.end_s >= low_s) & (self.start_s <= high_s))
+
+
+def caveats_of(metadata: Mapping[str, Any]) -> list[str]:
+    """What to bear in mind of a trace: that its run was cut short, and had no cores to itself, come first."""
+    first = [str(metadata[name]) for name in ("ended", "shared") if name in metadata]
+    return [*first, *map(str, metadata.get("warnings") or ())]
 
 
 def trace_of_columns(
@@ -216,7 +228,7 @@ KEY = b"lepaute-trace"
 #: What the columns of a trace may take in memory: some ten million calls.
 MAX_TRACE_BYTES = 1 << 30
 #: All columns of one call.
-ROW_BYTES = 106
+ROW_BYTES = 110
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:

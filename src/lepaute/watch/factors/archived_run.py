@@ -118,8 +118,6 @@ class ArchivedRun:
             raise FitError(f"{self.archive.path}: {member} does not name the nodes of its rows; {remedy}")
         return nodes
 
-    # ---- processors --------------------------------------------------------------------------------------------------
-
     @cached_property
     def _sockets(self) -> dict[str, dict[int, int]]:
         """Node -> hardware thread -> number of its processor, as far as that is known."""
@@ -139,8 +137,6 @@ class ArchivedRun:
     def cpus(self, node: str) -> tuple[int, ...]:
         """The processors of a node; none where they are not known."""
         return tuple(sorted(set(self._sockets.get(node, {}).values())))
-
-    # ---- conditions --------------------------------------------------------------------------------------------------
 
     @cached_property
     def design_columns(self) -> tuple[str, ...]:

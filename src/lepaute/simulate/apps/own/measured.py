@@ -15,7 +15,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import counted, percent, significant
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.messages import ARRIVAL
-from lepaute.simulate.trace.table import MPI
+from lepaute.simulate.trace.table import MPI, WAITING
 from lepaute.stats.student import student_quantile
 
 #: From this many stretches of each rank on the first one is left out: it meets cold caches and pages not yet there.
@@ -51,7 +51,7 @@ class Stretches:
 
 def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDArray[Any]]:
     """For each rank that has any: seconds from the end of the first call to the beginning of the second where that is
-    the rank's next call, less those of calls that only look for messages. Raises InputError if there are none."""
+    the rank's next call, less waiting for a core and for looks that find nothing. Raises InputError for none."""
     called = sorted({trace.names[code] for code in numpy.unique(trace.name[trace.kind == MPI])} - {ARRIVAL})
     for name in between:
         if name not in called:
@@ -65,7 +65,7 @@ def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDA
     first, second = first[is_one], second[is_one]
     if not len(first):
         raise InputError(f"{where}: no {between[1]} is the next call after {between[0]} of a rank")
-    looked_s = numpy.cumsum(numpy.where(is_polling_call, trace.duration_s, 0.0))
+    looked_s = numpy.cumsum(numpy.where(is_polling_call | trace.named(WAITING), trace.duration_s, 0.0))
     passed_s = trace.start_s[second] - trace.end_s[first] - (looked_s[second] - looked_s[first])
     ranks = trace.rank[first]
     return [numpy.maximum(passed_s[ranks == rank], 0.0) for rank in numpy.unique(ranks)]

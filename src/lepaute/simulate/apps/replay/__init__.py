@@ -8,6 +8,7 @@ own_code     how long the program's own code takes on another machine
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.simulate.apps.own.laying import Laid
     from lepaute.simulate.engine import SimulatedRun
+    from lepaute.simulate.trace import Trace
 
 Collectives = Literal["auto", "openmpi", "mpich"]
 
@@ -42,10 +44,12 @@ class _Recording:
     """A file, what is known of all of it, and what was laid down of it."""
 
     def __init__(self, path: Path) -> None:
-        from lepaute.simulate.apps.replay.survey import Survey
-        from lepaute.simulate.trace.reading import TraceParts, files_of
+        from lepaute.simulate.apps.replay.survey import Survey, without_unfinished
+        from lepaute.simulate.trace.reading import TraceParts, files_of, read_trace
 
-        self._parts = TraceParts(path)
+        self._parts: Iterable[Trace] = TraceParts(path)
+        if self._parts.metadata.get("ended_by"):
+            self._parts = [without_unfinished(read_trace(path))]
         self.survey = Survey(self._parts, str(path))
         self.survey.check_complete(self._parts)
         digest = hashlib.sha256()
@@ -132,19 +136,20 @@ class ReplayBehaviour(LaidBehaviour):
             return own_codes.of_flops(float(rate), platform)
         name = metadata.get("platform")
         if name is None:
-            words = "as long as recorded, on an unknown machine (--recorded-on, --own-code)"
-            return own_codes.Factor(1.0, 1.0, words, known=False)
+            return own_codes.of_anywhere("an unknown machine")
         if name == platform.name or metadata.get("platform_sha256") == platform.sha256:
             return own_codes.Factor(1.0, 1.0, "as recorded, on the same platform")
         try:
             return self._between(str(name))
         except LepauteError:
-            words = f"as long as recorded, on {name:.80}, which is not known here (--recorded-on, --own-code)"
-            return own_codes.Factor(1.0, 1.0, words, known=False)
+            return own_codes.of_anywhere(f"{name:.80}, which is not known here")
 
     def _between(self, recorded_on: str) -> own_codes.Factor:
-        length_s = max(map(float, self.recording.survey.metadata.get("ends_s") or ()), default=0.0)
-        return own_codes.between(load_platform(recorded_on), self.platform, self.application.ranks, length_s)
+        metadata = self.recording.survey.metadata
+        length_s = max(map(float, metadata.get("ends_s") or ()), default=0.0)
+        waiting_share = float(metadata.get("waiting_share") or 0.0)
+        recorded = load_platform(recorded_on)
+        return own_codes.between(recorded, self.platform, self.application.ranks, length_s, waiting_share)
 
     def _own_code(self) -> "_core.MachineKernel":
         """The program's own code, of which a unit is a second of the recording."""
@@ -161,14 +166,10 @@ class ReplayBehaviour(LaidBehaviour):
         return f"on {self.platform.name}, if its own code is as fast there as where it was recorded"
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        share, metadata = _own_share(run), self.recording.survey.metadata
-        texts = []
+        share, texts = _own_share(run), self.recording.survey.caveats
         if share > MIN_OWN_SHARE:
             part = "all" if share > 0.9995 else percent(share)
             texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
-        omitted = ", ".join(map(str, metadata.get("omitted") or ()))
-        texts += [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
-        texts += [f"{omitted} left out of the recording"] if omitted else []
         return [*texts, *self.approximated]
 
 
@@ -254,7 +255,9 @@ class TraceReplay(Application):
 
     @property
     def subject(self) -> str:
-        return str(_recording_of(self.recording).survey.metadata.get("application", self.title))
+        metadata = _recording_of(self.recording).survey.metadata
+        cut = f" up to its end by {metadata['ended_by']}" if "ended_by" in metadata else ""
+        return f"{metadata.get('application', self.title)}{cut}"
 
     @property
     def label(self) -> str:

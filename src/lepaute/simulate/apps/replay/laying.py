@@ -19,10 +19,12 @@ from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.simulate.apps.replay.survey import Survey, turns
 from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
+from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, WAITING, Trace
 
 #: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
 DIGITS = 4
+#: Of what recording a test takes, so many times at least is between two tests where a program computes there.
+_MIN_BETWEEN = 1.5
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
@@ -94,8 +96,6 @@ class RecordedPart:
         ranks, starts = numpy.unique(self.trace.rank, return_index=True)
         return list(zip(ranks.tolist(), starts.tolist(), [*starts[1:].tolist(), len(self.trace)], strict=True))
 
-    # ---- computing ---------------------------------------------------------------------------------------------------
-
     def _own_seconds(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Own time before each row that is something, 0 elsewhere; and that of each rank after all."""
         trace = self.trace
@@ -109,10 +109,10 @@ class RecordedPart:
                 at[: len(known)] = known[: len(at)]
         own_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
         recorder_s, test_s = trace.metadata.get("recorder_s") or (0.0, 0.0)
-        # A program that computes between tests does so until it is done; one that waits has nothing there.
-        in_vain = trace.named(TESTS) & (trace.n > 0)
-        more_s = numpy.where(in_vain, numpy.maximum(trace.m * 1e-9 - (trace.n - 1) * test_s, 0.0), 0.0)
-        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING)
+        # A program that computes between tests does so until it is done; one that waits has only its loop there.
+        in_vain, loop_s = trace.named(TESTS) & (trace.n > 0), (trace.n - 1) * test_s
+        more_s = numpy.where(in_vain & (trace.m * 1e-9 > _MIN_BETWEEN * loop_s), trace.m * 1e-9 - loop_s, 0.0)
+        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(WAITING)
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)
             rows = rows[counted[rows]]
@@ -163,8 +163,6 @@ class RecordedPart:
         beyond = self.trace.rank[rows].astype("int64") << 32 | self.trace.step[rows]
         begins = numpy.diff(numpy.maximum.accumulate(beyond), prepend=-1) > 0
         placed[rows[begins], _STEP] = step
-
-    # ---- communication -----------------------------------------------------------------------------------------------
 
     def meetings(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Rows of collective operations, and of each the number of its group, how many members that has, and bytes."""

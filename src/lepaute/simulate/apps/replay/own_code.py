@@ -13,6 +13,8 @@ from lepaute.simulate.platform.schema import Platform
 #: Half the width of 95 % of a normal distribution, in standard deviations.
 _HALF_95 = NormalDist().inv_cdf(0.975)
 LARGEST = 1e3
+#: Own code on a machine over that on another one, where nothing is known: as far apart as one factor may be.
+_UNKNOWN = (0.5, 1.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +64,47 @@ def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, fl
     return low, high
 
 
-def between(recorded: "Platform", platform: "Platform", ranks: int, length_s: float) -> Factor:
+def of_anywhere(machine: str) -> Factor:
+    """Factor of code that was recorded on a machine of which nothing is known: cores of a decade lie within it."""
+    low, high = _UNKNOWN
+    words = f"{low:g} to {high:g} times as long as recorded, on {machine} (--recorded-on, --own-code)"
+    return Factor(low, high, words, known=False)
+
+
+def between(
+    recorded: "Platform", platform: "Platform", ranks: int, length_s: float, waiting_share: float = 0.0
+) -> Factor:
     """Factor from two platforms' cores: own code is bound by computing at one end, by memory at the other.
 
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
     node's memory bandwidth, all cores busy. The recording was made on one day, in one run, on cores of some speed, and
     is longer or shorter for it, as the run to be predicted is: the ranks of both wait for the slowest. On the same
-    platform the recording stands for what the ranks differ by; so for the run that of its slowest is drawn, too."""
+    platform the recording stands for what the ranks differ by; so for the run that of its slowest is drawn, too, which
+    may wait for a core as the recorded one did for waiting_share of its time outside of MPI.
+    """
     if recorded.sha256 == platform.sha256 or recorded.name == platform.name:
         together, slowest = _speed_variances(platform, ranks, length_s)
         words = "as recorded, on the same platform"
-        return Factor(1.0, 1.0, words, math.sqrt(together + 2.0 * slowest), same=True)
+        high = min(3.0, 1.0 / (1.0 - min(waiting_share, 0.9)))
+        if high > 1.01:
+            words += f", or up to {significant(high)} times as long where it waits for a core as it did"
+        return Factor(1.0, high, words, math.sqrt(together + 2.0 * slowest), same=True)
     speed_sd = math.sqrt(sum(_speed_variances(recorded, ranks, length_s)))
     found = dict(_ratios(recorded, platform))
     if not found:
-        words = f"as long as recorded: no rate is known of both {recorded.name} and {platform.name}"
-        return Factor(1.0, 1.0, words, speed_sd)
-    said = ", ".join(f"{significant(ratio, 3)} by {what}" for what, ratio in found.items())
+        return of_anywhere(f"{recorded.name}, of which no rate is known that {platform.name} has, too")
+    ratios = ", ".join(f"{significant(ratio, 3)} by {what}" for what, ratio in found.items())
     low, high = min(found.values()), max(found.values())
+    if len(found) == 1:
+        low, high = low * _UNKNOWN[0], high * _UNKNOWN[1]
+        ratios += ", and by what bounds it else no rate is known"
     if high > 3.0 * low:
-        said += ", which are too far apart for one factor: give own_code"
+        ratios += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
     return Factor(
         low,
         high,
-        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({said})",
+        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({ratios})",
         speed_sd,
     )
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Rows
-from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
-from lepaute.simulate.trace.table import MPI, NOBODY, Trace
+from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence, pair_by_key
+from lepaute.simulate.trace.table import MPI, NOBODY, Trace, caveats_of
 
 _MAX_TAG = 2**31 - 1
 
@@ -52,7 +52,11 @@ class Survey:
         self.sizes = {comm: sums / numpy.maximum(counts, 1) for comm, (sums, counts) in self._sums.items()}
         del self._sums
 
-    # ---- tags --------------------------------------------------------------------------------------------------------
+    @property
+    def caveats(self) -> list[str]:
+        omitted = ", ".join(map(str, self.metadata.get("omitted") or ()))
+        texts = [f"{text} (the recording)" for text in caveats_of(self.metadata)]
+        return [*texts, *([f"{omitted} left out of the recording"] if omitted else [])]
 
     def _add_tags(self, trace: Trace) -> None:
         is_other = (trace.comm > 0) & (trace.tag >= 0) & trace.named(BETWEEN_TWO)
@@ -82,8 +86,6 @@ class Survey:
             tag[is_other] = free[code]
         return tag
 
-    # ---- collective operations ---------------------------------------------------------------------------------------
-
     def _add_meetings(self, rows: Rows) -> str:
         """What to say where the members of one are not known."""
         trace = rows.trace
@@ -107,8 +109,6 @@ class Survey:
             f"{self.where}: the ranks of {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at "
             f"{seconds(float(trace.start_s[row]))}, are not known: the recording does not tell its communicator"
         )
-
-    # ---- messages ----------------------------------------------------------------------------------------------------
 
     def _add_messages(self, rows: Rows) -> None:
         sends, receives = _ends(rows)
@@ -151,6 +151,24 @@ class Survey:
                 raise InputError(f"{self.where}: {min(alone)[1]}: the recording is not complete")
 
 
+def without_unfinished(trace: Trace) -> Trace:
+    """A recording that ended early, without what was under way then: messages and meetings that lack a side."""
+    rows = Rows(trace)
+    sends, receives = _ends(rows)
+    sent, received = pair_by_key(_keys(trace, sends, by_sender=True), _keys(trace, receives, by_sender=False))
+    keep = numpy.ones(len(trace), dtype=bool)
+    keep[sends] = keep[receives] = False
+    keep[sends[sent]] = keep[receives[received]] = True
+    met = numpy.flatnonzero(numpy.isin(rows.does, MEETINGS))
+    comm, turn = trace.comm[met].clip(0), turns(trace, met)
+    for number in numpy.unique(comm).tolist():
+        in_group = comm == number
+        ranks, counts = numpy.unique(trace.rank[met[in_group]], return_counts=True)
+        everybody = number > 0 or len(ranks) == trace.metadata.get("ranks", len(ranks))
+        keep[met[in_group & (turn >= (counts.min() if everybody else 0))]] = False
+    return trace.where(keep)
+
+
 def turns(trace: Trace, met: NDArray[Any]) -> NDArray[Any]:
     """For each of these rows, how many calls of its rank in its communicator come before."""
     return occurrence(trace.comm[met].clip(0).astype("int64") << 32 | trace.rank[met])
@@ -172,6 +190,7 @@ def _keys(trace: Trace, rows: NDArray[Any], *, by_sender: bool) -> NDArray[Any]:
 
 def check(trace: Trace, where: str) -> None:
     """Raises InputError for a recording with calls that cannot be replayed."""
+    _check_threads(trace, where)
     for code in numpy.unique(trace.name[trace.kind == MPI]).tolist():
         name = trace.names[code]
         if name not in CALLS:
@@ -183,3 +202,20 @@ def check(trace: Trace, where: str) -> None:
     unsized = sorted({name for name in trace.metadata.get("unsized", ()) if name in CALLS} & set(trace.names))
     if unsized:
         raise InputError(f"{where}: the sizes of {', '.join(unsized)} are not known; record the program, or emulate it")
+
+
+def _check_threads(trace: Trace, where: str) -> None:
+    """Raises InputError for calls of a rank's threads at the same time: a replay has one order of calls a rank."""
+    calls = trace.where(trace.kind == MPI)
+    for rank in calls.ranks if trace.thread.any() else ():
+        called = calls.where(calls.rank == rank)
+        ends_s = numpy.maximum.accumulate(called.end_s)
+        longest = numpy.maximum.accumulate(numpy.where(called.end_s == ends_s, numpy.arange(len(called)), 0))[:-1]
+        both = numpy.flatnonzero((called.start_s[1:] < ends_s[:-1]) & (called.thread[1:] != called.thread[longest]))
+        if len(both):
+            threads = [(called.thread[row], called.names[called.name[row]]) for row in (both[0] + 1, longest[both[0]])]
+            at = seconds(float(called.start_s[both[0] + 1]))
+            raise InputError(
+                f"{where}: thread {threads[0][0]} of rank {rank} calls {threads[0][1]} at {at}, while its thread "
+                f"{threads[1][0]} is in {threads[1][1]}: threads that are in calls at once cannot be replayed"
+            )

@@ -111,8 +111,6 @@ def _encoding(text: bytes, origin: str) -> str:
     return "iso-8859-1" if name in ("iso-8859-1", "latin-1") else "utf-8"
 
 
-# ---- quantities as SimGrid writes them -------------------------------------------------------------------------------
-
 _POWERS_OF_TEN = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _SECONDS = {
@@ -169,8 +167,6 @@ def _split(text: str, where: str, expected: str) -> tuple[Decimal, str]:
         raise InputError(f"{where} is {text[:80]!r}; {expected} is expected")
     return number, match[2]
 
-
-# ---- hosts and links -------------------------------------------------------------------------------------------------
 
 _KINDS = {"FLAT": "switch", "FAT_TREE": "fat-tree", "DRAGONFLY": "dragonfly", "TORUS": "torus"}
 
