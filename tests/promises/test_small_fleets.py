@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from support.fleets import fleet_values
+from support.fleets import BEGIN_S, DAY_S, fleet_values
+from support.null_streams import evidence, null_streams
 
+from lepaute.stats.multiple_tests import LEVEL
 from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.notices.notice import UNLIKE_PEERS, notices
 
@@ -14,11 +16,11 @@ pytestmark = pytest.mark.slow
 NOISE, OF_NIGHT, BEFORE = 0.008, 0.6, 30
 
 
-def fleet(machines: int, nights: int, size: float, seed: int) -> pd.DataFrame:
-    """The first machine is changed by `size` from night BEFORE on."""
+def fleet(machines: int, nights: int, size: float, seed: int, before: int = BEFORE) -> pd.DataFrame:
+    """The first machine is changed by `size` from night `before` on."""
     rng = np.random.default_rng((20261129, machines, seed))
     z = rng.normal(size=(machines, nights)) + OF_NIGHT * rng.normal(size=nights)
-    z[0, BEFORE:] += size / NOISE
+    z[0, before:] += size / NOISE
     return fleet_values(z, noise=NOISE, seed=seed)
 
 
@@ -37,6 +39,43 @@ def test_a_machine_that_became_slower_is_named(machines: int, size: float, night
     fleets = 40
     found = sum(("1", 0) in named(fleet(machines, BEFORE + nights, size, seed)) for seed in range(fleets))
     assert found >= stats.binom.ppf(0.001, fleets, share)
+
+
+@pytest.mark.parametrize(("before", "nights"), [(20, 10), (40, 5)])
+@pytest.mark.parametrize(("machines", "share"), [(3, 0.9), (4, 0.97), (5, 0.97), (8, 0.98)])
+def test_twenty_good_nights_are_enough_for_a_step_of_six_percent(
+    machines: int, share: float, before: int, nights: int
+) -> None:
+    # the slow nights must not pass for noise, for correlation or for the level
+    fleets = 50
+    found = sum(("1", 0) in named(fleet(machines, before + nights, -0.06, seed, before)) for seed in range(fleets))
+    assert found >= stats.binom.ppf(0.001, fleets, share)
+
+
+def test_an_unconfirmed_change_stays_until_it_is_confirmed_and_goes_when_the_machine_is_back() -> None:
+    kept, ever = 0, 0
+    for seed in range(12):
+        values = fleet(4, 34, -0.06, seed, 20)
+        night = (values["started_s"] - BEGIN_S) // DAY_S
+        found = [("1", 0) in named(values[night < last]) for last in range(22, 31)]
+        ever += any(found)
+        assert found == sorted(found), "named once, it stays named"
+        spell = values.assign(value=np.where((night >= 23) & (values["node"] == "1"), np.nan, values["value"]))
+        good = fleet(4, 34, 0.0, seed, 20)["value"]  # the same noise
+        spell["value"] = spell["value"].fillna(good)
+        unconfirmed = judge_days(spell)
+        kept += ("1" in set(unconfirmed.unconfirmed["node"])) and "1" not in set(unconfirmed.alarms["node"])
+    assert ever >= 11
+    assert kept == 0
+
+
+@pytest.mark.parametrize(("kind", "machines"), [("AR(1) 0.6", 3), ("AR(1) 0.6 of t, 4 df", 4)])
+def test_few_machines_have_as_few_false_alarms_as_many(kind: str, machines: int) -> None:
+    # of three, the middle one is what all share, and its days tell nothing of its scatter
+    fleets = 600
+    found = evidence(null_streams(kind, fleets * machines, seed=20261130), machines, pooled=True, least=0.25).machines
+    largest = found.reshape(fleets, machines, -1).max(axis=(1, 2))
+    assert (largest >= 2 * machines / LEVEL).sum() <= stats.binom.ppf(1 - 1e-3, fleets, LEVEL)
 
 
 @pytest.mark.parametrize("machines", [3, 8])
