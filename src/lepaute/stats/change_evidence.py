@@ -23,7 +23,7 @@ tests/promises/test_alarms.py counts.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -33,7 +33,7 @@ from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.stats.group_effects import LONG_RUN, PartialShifts
+from lepaute.stats.group_effects import LONG_RUN, MIN_PEERS
 
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
@@ -45,10 +45,6 @@ UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS
 TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 #: The group's variance is worth at most this many values of one's own.
 MAX_PRIOR_DEGREES = 40.0
-#: Fewer streams say nothing of each other.
-MIN_PEERS = 3
-#: Days over which the slow part of a common effect is a mean: a season, not the weather.
-SLOW_DAYS = 15
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,
 #: as far out in Student's t as this is in the normal distribution: a scale that is too small by chance would otherwise
 #: hold fast to itself and to a wrong level.
@@ -63,7 +59,7 @@ FEWEST = 3
 #: While a stream's CUSUM, the largest product of its factors since any day, is this large for a shift of LARGE standard
 #: deviations or more, its level and scale learn nothing, lest a change hide its own evidence; only once the level rests
 #: on this many values. Smaller shifts may be a season.
-SUSPICIOUS, LARGE, SETTLED = 100.0, 4.0, 10
+SUSPICIOUS, LARGE, MIN_LEVEL = 100.0, 4.0, 10
 #: Differences of neighbours count up to this many times the bound of innovations: a step is in one difference to the
 #: last value, but in two to the one before, and would pass for correlation.
 DIFFERENCE_BOUND = 1.75
@@ -211,77 +207,6 @@ def _trigamma(x: Floats) -> Floats:
     below = 1 / x**2 + 1 / (x + 1) ** 2 + 1 / (x + 2) ** 2 + 1 / (x + 3) ** 2
     far = 1 / (x + 4)
     return np.asarray(below + far + far**2 / 2 + far**3 / 6 - far**5 / 30, dtype=np.float64)
-
-
-@dataclass(slots=True)
-class CommonEffect:
-    """What the machines of each group have in common, day by day.
-
-    groups : of each stream, numbers from 0, shape (streams,)
-    effect, slow : of each group, the latest effect and its slow part; 0 before there are enough machines
-    here  : whether enough of its machines had a value on the latest day
-    parts : the machines that shifted together, which do not count
-    """
-
-    groups: Integers
-    effect: Floats
-    slow: Floats
-    days: Floats
-    here: Booleans
-    parts: PartialShifts = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.parts = PartialShifts(self.groups)
-
-    @classmethod
-    def start(cls, groups: Integers) -> "CommonEffect":
-        size = int(groups.max()) + 1
-        return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
-
-    def take(
-        self, deviations: Floats, residuals: Callable[[Floats], tuple[Floats, Floats, Floats]] | None = None
-    ) -> Floats:
-        """Quick and slow part of the effect of a day, by its `deviations`, of each stream, shape (streams, 2).
-
-        residuals : by such parts, `ChangeEvidence.residuals`; without, all machines count
-        Where too few machines have a value, the effect is what it was before.
-        """
-        found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
-        if residuals is not None:
-            effect = np.where(np.isfinite(found), found, self.effect)
-            trial = np.stack([effect - self.slow, self.slow], axis=1)[self.groups]
-            if self.parts.take(*residuals(trial), effect, self.slow):
-                found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
-        self.here = np.isfinite(found)
-        self.effect = np.where(self.here, found, self.effect)
-        self.days += self.here
-        gain = self.here / np.clip(self.days, 1.0, SLOW_DAYS)
-        self.slow = self.slow + gain * (self.effect - self.slow)
-        return np.stack([self.effect - self.slow, self.slow], axis=1)[self.groups]
-
-    def put(self, groups: Integers, other: Self) -> None:
-        """Takes these groups from another one, which is of them alone."""
-        for name in ("effect", "slow", "days", "here"):
-            getattr(self, name)[groups] = getattr(other, name)
-        self.parts.put(groups, other.parts)
-
-
-def _common_effect(deviations: Floats, groups: Integers) -> Floats:
-    """For each group, the median deviation of its streams: what all share; NaN for fewer than MIN_PEERS.
-
-    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
-    """
-    sizes = np.bincount(groups)
-    begin = np.cumsum(sizes) - sizes
-    ranked = deviations[np.argsort(groups, kind="stable")]
-    for first, size in zip(begin.tolist(), sizes.tolist(), strict=True):
-        ranked[first : first + size].sort()  # NaN last
-    finite = np.bincount(groups, weights=np.isfinite(deviations)).astype(np.int64)
-    middle = begin + np.maximum(finite - 1, 0) // 2
-    upper = begin + finite // 2
-    last = len(ranked) - 1
-    medians = (ranked[np.minimum(middle, last)] + ranked[np.minimum(upper, last)]) / 2
-    return np.asarray(np.where(finite >= MIN_PEERS, medians, np.nan), dtype=np.float64)
 
 
 @dataclass(slots=True)
@@ -478,9 +403,8 @@ class ChangeEvidence:
 
     def _held(self) -> Booleans:
         """Streams that are not to learn; a level that follows seasons always does."""
-        settled = (self.count >= SETTLED) & (self.memory >= MACHINE_MEMORY)
-        large = self.largest[:, np.tile(SHIFTS >= LARGE, 2)]
-        return np.asarray(settled & (large.max(axis=1) >= SUSPICIOUS), dtype=np.bool_)
+        large = self.largest[:, np.tile(SHIFTS >= LARGE, 2)].max(axis=1) >= SUSPICIOUS
+        return np.asarray(large & (self.count >= MIN_LEVEL) & (self.memory >= MACHINE_MEMORY), dtype=np.bool_)
 
     def _is_common(self, values: Floats, groups: Integers, common: Floats, scale: Floats) -> Booleans:
         """Streams whose value is itself the median of its group, alone."""

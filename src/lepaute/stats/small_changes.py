@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lepaute.stats.change_evidence import MOST, Alternative, ChangeEvidence, factors
+from lepaute.stats.change_evidence import Alternative, ChangeEvidence, factors
 from lepaute.stats.expanding import Booleans, Floats, Integers
 
 #: Where nothing changes, the chance that a fleet has anything worth a look in this many days.

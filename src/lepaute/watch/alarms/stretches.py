@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.expanding import Floats, Integers
+from lepaute.stats.group_effects import CommonEffect
 from lepaute.stats.multiple_tests import Alarm
 from lepaute.stats.small_changes import MEMORY, SmallChanges, enough
 from lepaute.watch.alarms.groups import (
@@ -304,9 +305,9 @@ class Stretches:
         return {self.names[number]: float(evidence[number]) for number in chosen}
 
     def note_unconfirmed(self, chance: float) -> None:
-        """At the end of a day: machines whose evidence, of a mean of at most 1, reaches the streams of the cluster / chance.
+        """At the end of a day, of machines whose evidence, of mean 1, reaches the streams of the cluster / chance.
 
-        They have an unconfirmed change until they begin anew, whatever the days of the change itself do to the evidence.
+        Their change is unconfirmed until they begin anew, whatever its own days do to the evidence.
         """
         evidence = self.state.evidence()
         more = evidence >= np.maximum(self.in_cluster / chance, np.abs(self.pending))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import counted, signed_percent
-from lepaute.stats.change_evidence import MIN_PEERS
+from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
 from lepaute.watch.alarms.procedure import Judged, judge_days
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
@@ -257,7 +257,7 @@ def _least_seen(rows: "pd.DataFrame", changed: "pd.Index[Any]", since_s: float, 
 
 
 def _least_level(rows: "pd.DataFrame", changelog: Changelog) -> float:
-    """The least of SIZES by which a machine, else in the middle, is unlike its peers in each group; inf if it never is."""
+    """The least of SIZES by which a machine, else in the middle, is unlike its peers in each group; inf if never."""
     groups = _every_group(rows, changelog)
 
     def is_unlike(size: float) -> bool:
