@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from long_tests import long_but
 from scipy import stats
 from support.fleets import BEGIN_S, DAY_S, fleet_values
 from support.null_streams import evidence, null_streams
@@ -31,24 +32,23 @@ def named(values: pd.DataFrame) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("size", "nights", "share"), [(-0.06, 3, 0.55), (-0.06, 10, 0.93), (-0.03, 10, 0.7), (-0.03, 30, 0.93)]
+    ("before", "size", "nights", "share"),
+    long_but(
+        [
+            *((30, *each) for each in ((-0.06, 3, 0.55), (-0.06, 10, 0.95), (-0.03, 10, 0.7), (-0.03, 30, 0.93))),
+            *((before, -0.06, nights, 0.93) for before, nights in ((20, 10), (40, 5), (60, 5))),
+        ],
+        (20, -0.06, 10, 0.93),
+        (40, -0.06, 5, 0.93),
+    ),
 )
-@pytest.mark.parametrize("machines", [3, 4, 8])
-@pytest.mark.long
-def test_a_machine_that_became_slower_is_named(machines: int, size: float, nights: int, share: float) -> None:
-    fleets = 40
-    found = sum(("1", 0) in named(fleet(machines, BEFORE + nights, size, seed)) for seed in range(fleets))
-    assert found >= stats.binom.ppf(0.001, fleets, share)
-
-
-@pytest.mark.parametrize(("before", "nights"), [(20, 10), (40, 5)])
-@pytest.mark.parametrize(("machines", "share"), [(3, 0.9), (4, 0.97), (5, 0.97), (8, 0.98)])
-def test_twenty_good_nights_are_enough_for_a_step_of_six_percent(
-    machines: int, share: float, before: int, nights: int
+@pytest.mark.parametrize("machines", [3, 4, 5, 8])
+def test_a_machine_that_became_slower_is_named(
+    machines: int, before: int, size: float, nights: int, share: float
 ) -> None:
-    # the slow nights must not pass for noise, for correlation or for the level
-    fleets = 50
-    found = sum(("1", 0) in named(fleet(machines, before + nights, -0.06, seed, before)) for seed in range(fleets))
+    # its slow nights pass neither for noise nor for correlation, however few good ones there were
+    fleets = 40
+    found = sum(("1", 0) in named(fleet(machines, before + nights, size, seed, before)) for seed in range(fleets))
     assert found >= stats.binom.ppf(0.001, fleets, share)
 
 
@@ -60,11 +60,9 @@ def test_an_unconfirmed_change_stays_until_it_is_confirmed_and_goes_when_the_mac
         found = [("1", 0) in named(values[night < last]) for last in range(22, 31)]
         ever += any(found)
         assert found == sorted(found), "named once, it stays named"
-        spell = values.assign(value=np.where((night >= 23) & (values["node"] == "1"), np.nan, values["value"]))
-        good = fleet(4, 34, 0.0, seed, 20)["value"]  # the same noise
-        spell["value"] = spell["value"].fillna(good)
-        unconfirmed = judge_days(spell)
-        kept += ("1" in set(unconfirmed.unconfirmed["node"])) and "1" not in set(unconfirmed.alarms["node"])
+        good = fleet(4, 34, 0.0, seed, 20)["value"]  # of the same noise
+        judged = judge_days(values.assign(value=values["value"].where(night < 23, good)))
+        kept += len(judged.unconfirmed)
     assert ever >= 11
     assert kept == 0
 

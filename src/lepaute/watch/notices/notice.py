@@ -144,7 +144,7 @@ def _unlike_peers(
     by its median since its last event and without the effects of the days. `level` is the chance of any where levels
     are normal, over all factors and groups. Machines of two models that nobody told apart are rightly unlike.
     """
-    groups = _every_group(table, changelog)
+    groups = list(_groups(table, changelog))
     for factor, rows in groups:
         size = rows["level"].to_numpy(np.float64)
         p = outlier_p_values(size) * len(groups)
@@ -162,13 +162,13 @@ def _unlike_peers(
             yield Notice(UNLIKE_PEERS, row["cluster"], row["node"], cpu, factor, since_s, relative, float(p[at]), text)
 
 
-def _every_group(table: "pd.DataFrame", changelog: Changelog) -> "list[tuple[str, pd.DataFrame]]":
-    return [group for factor in sorted(table["factor"].unique()) for group in _groups(table, factor, changelog)]
+def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
+    """Of each factor a row a machine: level (relative to the median of the group), jobs, since_s."""
+    for factor in sorted(table["factor"].unique()):
+        yield from _groups_of(vectors(table, (factor,)), factor, changelog)
 
 
-def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
-    """A row a machine: level (relative to the median of the group), jobs, since_s."""
-    rows = vectors(table, (factor,))
+def _groups_of(rows: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
     if rows.empty:
         return
     known = references(rows, changelog)
@@ -258,7 +258,7 @@ def _least_seen(rows: "pd.DataFrame", changed: "pd.Index[Any]", since_s: float, 
 
 def _least_level(rows: "pd.DataFrame", changelog: Changelog) -> float:
     """The least of SIZES by which a machine, else in the middle, is unlike its peers in each group; inf if never."""
-    groups = _every_group(rows, changelog)
+    groups = list(_groups(rows, changelog))
 
     def is_unlike(size: float) -> bool:
         for factor, machines in groups:
