@@ -100,7 +100,7 @@ def test_a_small_effect_of_the_first_days_does_not_make_responses_differ() -> No
     np.testing.assert_allclose(state.spread, RESPONSE_SPREAD, rtol=0.1)
 
 
-def test_a_shift_that_is_known_teaches_no_correlation() -> None:
+def test_a_shift_that_is_known_teaches_no_correlation_and_another_hardly_any() -> None:
     values = np.random.default_rng(8).normal(size=40) + 8.0 * (np.arange(40) >= 30)
     learned = []
     for is_known in (True, False):
@@ -111,7 +111,7 @@ def test_a_shift_that_is_known_teaches_no_correlation() -> None:
             state.update(np.array([value]))
         learned.append(float(state.rho()[0]))
     assert learned[0] < 0.5, "the noise is independent"
-    assert learned[1] > 0.6
+    assert learned[0] < learned[1] < 0.6
 
 
 MACHINES, RACKS, DAYS = 32, 4, 120

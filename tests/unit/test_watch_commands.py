@@ -345,12 +345,16 @@ def test_a_silent_answer_says_the_least_change_that_it_would_have_seen_and_stric
         store.add_values(planted(2, 31, (Fault((2,), -0.1, 30),), 5))
     status, text = answer(capsys, "test", "--store", tmp_path / "store", "--details")
     assert status == 0
-    least = "c: a change of one machine of 5 % or more that began 10 days of jobs ago would be named by now"
+    least = "c: a change of one machine of 3 % or more that began 10 days of jobs ago would be named by now"
     assert least in text
     assert least in answer(capsys, "test", "--node", "n1", "--store", tmp_path / "store", "--details")[1]
     assert "2026-01-31  c n2: dgemm_rate_flops lower" in text
     assert answer(capsys, "test", "--strict", "--store", tmp_path / "store")[0] == 1
     assert answer(capsys, "test", "--strict", "--node", "n1", "--store", tmp_path / "store")[0] == 0
+    with open_store(tmp_path / "young") as store:
+        store.add_values(planted(4, 12, (Fault((2,), -0.03, 6),), 5))
+    _, text = answer(capsys, "test", "--store", tmp_path / "young")
+    assert "that began 6 days of jobs ago would be named by now, one bad from the start from 20 % on, by" in text
 
 
 @pytest.mark.slow

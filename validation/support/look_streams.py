@@ -7,7 +7,7 @@ and an effect of each day of half of that, which all machines of a fleet share.
 import numpy as np
 import numpy.typing as npt
 
-from lepaute.stats.change_evidence import CommonEffect
+from lepaute.stats.group_effects import CommonEffect
 from lepaute.stats.small_changes import CHANCE, DAYS, MEMORY, SmallChanges, enough
 
 from .null_streams import autoregressive

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
+from lepaute.stats.group_effects import CommonEffect
 
 Floats = npt.NDArray[np.float64]
 

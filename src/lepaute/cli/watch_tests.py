@@ -213,7 +213,7 @@ def _tested(
         if open_here.rows.empty:
             # alarms compare with all machines of a cluster, also with those that nobody asks about
             peers = judged.values[judged.values["cluster"].isin(clusters)]
-            sentences += least_seen(peers, judged.changelog)
+            sentences += least_seen(peers, judged.changelog, judged.judged)
         looks = worth_a_look(open_here)
         summary = summaries.summarise(findings, values, open_here.rows, sentences, looks, since_s=options.since_s)
     return summary, new

@@ -23,7 +23,7 @@ tests/promises/test_alarms.py counts.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -33,7 +33,7 @@ from scipy.special import chdtri, digamma, gammaln, ndtr, stdtrit
 from lepaute import _core
 from lepaute.errors import InputError
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.stats.group_effects import LONG_RUN, PartialShifts
+from lepaute.stats.group_effects import LONG_RUN, MIN_PEERS
 
 #: Shifts that are looked for, in standard deviations of an innovation; those between are found by their neighbours.
 SHIFTS = np.array([0.5, 1.0, 2.0, 4.0, 10.0])
@@ -45,18 +45,24 @@ UPWARDS: tuple[Alternative, ...] = tuple((float(shift), 1.0) for shift in SHIFTS
 TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 #: The group's variance is worth at most this many values of one's own.
 MAX_PRIOR_DEGREES = 40.0
-#: Fewer streams say nothing of each other.
-MIN_PEERS = 3
-#: Days over which the slow part of a common effect is a mean: a season, not the weather.
-SLOW_DAYS = 15
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,
 #: as far out in Student's t as this is in the normal distribution: a scale that is too small by chance would otherwise
 #: hold fast to itself and to a wrong level.
 WINSOR = 2.0
+#: A value this near to the median of its group, in scales, is that median, of which nothing is left: it counts for the
+#: scale as half of one, or small groups of an odd number seem to scatter less than they do.
+AT_MEDIAN, MEDIAN_WORTH = 1e-9, 0.5
 #: The root mean square of a standard normal variable winsorised at WINSOR times itself.
 NORMAL_SCALE = 0.945
 #: Fewer earlier values say nothing.
 FEWEST = 3
+#: While a stream's CUSUM, the largest product of its factors since any day, is this large for a shift of LARGE standard
+#: deviations or more, its level and scale learn nothing, lest a change hide its own evidence; only once the level rests
+#: on this many values. Smaller shifts may be a season.
+SUSPICIOUS, LARGE, MIN_LEVEL = 100.0, 4.0, 10
+#: Differences of neighbours count up to this many times the bound of innovations: a step is in one difference to the
+#: last value, but in two to the one before, and would pass for correlation.
+DIFFERENCE_BOUND = 1.75
 #: Correlation of neighbours before any value is seen, worth this many values; never above the last.
 PRIOR_RHO, PRIOR_VALUES, MAX_RHO = 0.6, 20, 0.9
 #: After an event scale and correlation of before are worth at most this many values.
@@ -82,7 +88,7 @@ _SHAPES: Mapping[str, tuple[int, ...]] = {
     "last_common": (2,),
     "squares": (3, 3),
     "cross": (3,),
-    "products": (),
+    **dict.fromkeys(("products", "largest"), ()),
     **dict.fromkeys(("origin", "anchor", "last", "before_last", "last_value", *_LASTING), ()),
 }
 
@@ -204,77 +210,6 @@ def _trigamma(x: Floats) -> Floats:
 
 
 @dataclass(slots=True)
-class CommonEffect:
-    """What the machines of each group have in common, day by day.
-
-    groups : of each stream, numbers from 0, shape (streams,)
-    effect, slow : of each group, the latest effect and its slow part; 0 before there are enough machines
-    here  : whether enough of its machines had a value on the latest day
-    parts : the machines that shifted together, which do not count
-    """
-
-    groups: Integers
-    effect: Floats
-    slow: Floats
-    days: Floats
-    here: Booleans
-    parts: PartialShifts = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.parts = PartialShifts(self.groups)
-
-    @classmethod
-    def start(cls, groups: Integers) -> "CommonEffect":
-        size = int(groups.max()) + 1
-        return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
-
-    def take(
-        self, deviations: Floats, residuals: Callable[[Floats], tuple[Floats, Floats, Floats]] | None = None
-    ) -> Floats:
-        """Quick and slow part of the effect of a day, by its `deviations`, of each stream, shape (streams, 2).
-
-        residuals : by such parts, `ChangeEvidence.residuals`; without, all machines count
-        Where too few machines have a value, the effect is what it was before.
-        """
-        found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
-        if residuals is not None:
-            effect = np.where(np.isfinite(found), found, self.effect)
-            trial = np.stack([effect - self.slow, self.slow], axis=1)[self.groups]
-            if self.parts.take(*residuals(trial), effect, self.slow):
-                found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
-        self.here = np.isfinite(found)
-        self.effect = np.where(self.here, found, self.effect)
-        self.days += self.here
-        gain = self.here / np.clip(self.days, 1.0, SLOW_DAYS)
-        self.slow = self.slow + gain * (self.effect - self.slow)
-        return np.stack([self.effect - self.slow, self.slow], axis=1)[self.groups]
-
-    def put(self, groups: Integers, other: Self) -> None:
-        """Takes these groups from another one, which is of them alone."""
-        for name in ("effect", "slow", "days", "here"):
-            getattr(self, name)[groups] = getattr(other, name)
-        self.parts.put(groups, other.parts)
-
-
-def _common_effect(deviations: Floats, groups: Integers) -> Floats:
-    """For each group, the median deviation of its streams: what all share; NaN for fewer than MIN_PEERS.
-
-    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
-    """
-    sizes = np.bincount(groups)
-    begin = np.cumsum(sizes) - sizes
-    ranked = deviations[np.argsort(groups, kind="stable")]
-    for first, size in zip(begin.tolist(), sizes.tolist(), strict=True):
-        ranked[first : first + size].sort()  # NaN last
-    finite = np.bincount(groups, weights=np.isfinite(deviations)).astype(np.int64)
-    middle = begin + np.maximum(finite - 1, 0) // 2
-    upper = begin + finite // 2
-    last = len(ranked) - 1
-    medians = (ranked[np.minimum(middle, last)] + ranked[np.minimum(upper, last)]) / 2
-    return np.asarray(np.where(finite >= MIN_PEERS, medians, np.nan), dtype=np.float64)
-
-
-@dataclass(slots=True)
 class ChangeEvidence:
     """What the past of each stream says, shape (streams,) but for `products`.
 
@@ -293,9 +228,11 @@ class ChangeEvidence:
     near, far, pairs  : winsorised sums of squared differences to the last value and to the one before, and their count
     scale_sum, scale_count : winsorised squares of innovations
     products  : sum over tau of weight times product of factors, shape (streams, PRODUCTS), upwards first
+    largest   : the CUSUM of each shift, upwards first, shape (streams, DIRECTED)
     """
 
-    PRODUCTS: ClassVar[int] = 2 * len(SHIFTS)
+    DIRECTED: ClassVar[int] = 2 * len(SHIFTS)
+    PRODUCTS: ClassVar[int] = DIRECTED
 
     memory: int
     least_rho: float
@@ -318,6 +255,7 @@ class ChangeEvidence:
     scale_sum: Floats
     scale_count: Floats
     products: Floats
+    largest: Floats
 
     @classmethod
     def start(cls, streams: int, memory: int = MACHINE_MEMORY, least_rho: float = 0.0) -> Self:
@@ -326,7 +264,7 @@ class ChangeEvidence:
             raise InputError(f"{streams} streams with a memory of {memory} values; give at least 1 and {FEWEST}")
         arrays: dict[str, Any] = {name: np.zeros((streams, *shape)) for name, shape in _SHAPES.items()}
         arrays |= {name: np.zeros(streams, np.int64) for name in _COUNTS}
-        arrays["products"] = np.zeros((streams, cls.PRODUCTS))
+        arrays |= {name: np.zeros((streams, n)) for name, n in (("products", cls.PRODUCTS), ("largest", cls.DIRECTED))}
         spread = np.full((streams, 2), RESPONSE_SPREAD)
         state = cls(memory=memory, least_rho=least_rho, widened=np.ones(streams), spread=spread, **arrays)
         state.restart(np.arange(streams))
@@ -355,8 +293,8 @@ class ChangeEvidence:
 
     def directions(self) -> Integers:
         """1 where the evidence is of a larger level, -1 if of a smaller one, shape (streams,)."""
-        up, down = self.products[:, : len(SHIFTS)].sum(axis=1), self.products[:, len(SHIFTS) :].sum(axis=1)
-        return np.where(up >= down, 1, -1).astype(np.int64)
+        up, down = np.split(self.products[:, : self.DIRECTED], 2, axis=1)
+        return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
 
     def levels(self) -> Floats:
         """The level of each stream without a common effect, NaN before its first value."""
@@ -440,13 +378,17 @@ class ChangeEvidence:
             (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
         )
         kept = np.clip(innovation, -limit, limit)
-        variance = self._learn(seen, y - innovation + kept, x, scale)
+        learns = seen & ~self._held()
+        variance = self._learn(learns, y - innovation + kept, x, scale)
+        scaled = known & learns
+        worth = scaled.astype(np.float64)
         if common is not None and groups is not None:
             self._learn_spread(groups, variance)
-        self.scale_sum += np.where(known, kept**2 / error, 0.0)
-        self.scale_count += known
+            worth[self._is_common(values, groups, shared, scale)] *= MEDIAN_WORTH
+        self.scale_sum += np.where(scaled, kept**2 / error, 0.0)
+        self.scale_count += worth
         response = self.expected[:, 1] * shared[:, 0] + self.expected[:, 2] * shared[:, 1]
-        self._learn_differences(value - response, seen, limit)
+        self._learn_differences(value - response, seen, DIFFERENCE_BOUND * limit)
         self.last_value = np.where(seen, value, self.last_value)
         self.last_common = np.where(seen[:, None], shared, self.last_common)
         self.count = self.count + seen
@@ -458,6 +400,17 @@ class ChangeEvidence:
         """E of each stream, shape (streams,): 1 before anything was judged."""
         left = HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
         return np.asarray(self.products.mean(axis=1) + left, dtype=np.float64)
+
+    def _held(self) -> Booleans:
+        """Streams that are not to learn; a level that follows seasons always does."""
+        large = self.largest[:, np.tile(SHIFTS >= LARGE, 2)].max(axis=1) >= SUSPICIOUS
+        return np.asarray(large & (self.count >= MIN_LEVEL) & (self.memory >= MACHINE_MEMORY), dtype=np.bool_)
+
+    def _is_common(self, values: Floats, groups: Integers, common: Floats, scale: Floats) -> Booleans:
+        """Streams whose value is itself the median of its group, alone."""
+        off = np.abs(values - self.anchor - common.sum(axis=1))
+        middle = off <= AT_MEDIAN * scale
+        return np.asarray(middle & (np.bincount(groups, middle)[groups] == 1), dtype=np.bool_)
 
     def _regressions(self, scale: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats, float]:
         """What the core takes first."""
@@ -495,16 +448,23 @@ class ChangeEvidence:
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
         """z, reduced : NaN if nothing is tested"""
         begun = HALF_WEIGHT_DAYS + self.tests
-        self.products += np.where(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), 0.0)[:, None]
-        self.products *= factors(z, degrees, UPWARDS, reduced)
+        ratios = factors(z, degrees, UPWARDS, reduced)
+        self._accumulate(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), ratios)
+
+    def _accumulate(self, tested: Booleans, weight: Floats | Integers, ratios: Floats) -> None:
+        """weight : of a change on this day; ratios : of each of the products, those of shifts first"""
+        self.products += np.where(tested, weight, 0)[:, None]
+        self.products *= ratios
         np.minimum(self.products, MOST, out=self.products)
+        begun = np.where(tested[:, None], np.maximum(self.largest, 1.0), self.largest)
+        self.largest = np.minimum(begun * ratios[:, : self.DIRECTED], MOST)
         self.tests += tested
 
     def _learn_differences(self, values: Floats, seen: Booleans, limit: Floats) -> None:
         both = seen & ~np.isnan(self.before_last)
         near, far = np.abs(values - self.last), np.abs(values - self.before_last)
-        self.near += np.where(both, np.minimum(near, 4 * limit) ** 2, 0.0)
-        self.far += np.where(both, np.minimum(far, 4 * limit) ** 2, 0.0)
+        self.near += np.where(both, np.minimum(near, limit) ** 2, 0.0)
+        self.far += np.where(both, np.minimum(far, limit) ** 2, 0.0)
         self.pairs += both
         self.before_last = np.where(seen, self.last, self.before_last)
         self.last = np.where(seen, values, self.last)

@@ -7,7 +7,8 @@ change nor a broken neighbour is taken off. Deviations have shape (days, streams
 is a number from 0 of each stream, shape (streams,), -1 for none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.cluster import hierarchy
@@ -18,6 +19,10 @@ from lepaute import _core
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.student import SD_OF_MAD
 
+#: Fewer streams say nothing of each other.
+MIN_PEERS = 3
+#: Days over which the slow part of a common effect is a mean: a season, not the weather.
+SLOW_DAYS = 15
 #: Others without whom nothing is said of a machine's group.
 MIN_OTHERS = 2
 #: Nodes and streams of a group that is found.
@@ -129,6 +134,77 @@ class PartialShifts:
             self.shifted[streams[inside[upper if costs[0] > costs[1] else ~upper]]] = True
             self.rounds[number] = rounds
             return
+
+
+@dataclass(slots=True)
+class CommonEffect:
+    """What the machines of each group have in common, day by day.
+
+    groups : of each stream, numbers from 0, shape (streams,)
+    effect, slow : of each group, the latest effect and its slow part; 0 before there are enough machines
+    here  : whether enough of its machines had a value on the latest day
+    parts : the machines that shifted together, which do not count
+    """
+
+    groups: Integers
+    effect: Floats
+    slow: Floats
+    days: Floats
+    here: Booleans
+    parts: PartialShifts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = PartialShifts(self.groups)
+
+    @classmethod
+    def start(cls, groups: Integers) -> "CommonEffect":
+        size = int(groups.max()) + 1
+        return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
+
+    def take(
+        self, deviations: Floats, residuals: Callable[[Floats], tuple[Floats, Floats, Floats]] | None = None
+    ) -> Floats:
+        """Quick and slow part of the effect of a day, by its `deviations`, of each stream, shape (streams, 2).
+
+        residuals : by such parts, `ChangeEvidence.residuals`; without, all machines count
+        Where too few machines have a value, the effect is what it was before.
+        """
+        found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+        if residuals is not None:
+            effect = np.where(np.isfinite(found), found, self.effect)
+            trial = np.stack([effect - self.slow, self.slow], axis=1)[self.groups]
+            if self.parts.take(*residuals(trial), effect, self.slow):
+                found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+        self.here = np.isfinite(found)
+        self.effect = np.where(self.here, found, self.effect)
+        self.days += self.here
+        gain = self.here / np.clip(self.days, 1.0, SLOW_DAYS)
+        self.slow = self.slow + gain * (self.effect - self.slow)
+        return np.stack([self.effect - self.slow, self.slow], axis=1)[self.groups]
+
+    def put(self, groups: Integers, other: "CommonEffect") -> None:
+        """Takes these groups from another one, which is of them alone."""
+        for name in ("effect", "slow", "days", "here"):
+            getattr(self, name)[groups] = getattr(other, name)
+        self.parts.put(groups, other.parts)
+
+
+def _common_effect(deviations: Floats, groups: Integers) -> Floats:
+    """For each group, the median deviation of its streams: what all share; NaN for fewer than MIN_PEERS.
+
+    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
+    """
+    sizes = np.bincount(groups)
+    begin = np.cumsum(sizes) - sizes
+    ranked = deviations[np.argsort(groups, kind="stable")]
+    for first, size in zip(begin.tolist(), sizes.tolist(), strict=True):
+        ranked[first : first + size].sort()  # NaN last
+    finite = np.bincount(groups, weights=np.isfinite(deviations)).astype(np.int64)
+    middle = begin + np.maximum(finite - 1, 0) // 2
+    upper = begin + finite // 2
+    last = len(ranked) - 1
+    medians = (ranked[np.minimum(middle, last)] + ranked[np.minimum(upper, last)]) / 2
+    return np.asarray(np.where(finite >= MIN_PEERS, medians, np.nan), dtype=np.float64)
 
 
 def _upper_part(values: Floats, scale: float) -> Booleans | None:

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lepaute.stats.change_evidence import MOST, Alternative, ChangeEvidence, factors
+from lepaute.stats.change_evidence import Alternative, ChangeEvidence, factors
 from lepaute.stats.expanding import Booleans, Floats, Integers
 
 #: Where nothing changes, the chance that a fleet has anything worth a look in this many days.
@@ -42,48 +42,33 @@ MEMORY = 1000
 class SmallChanges(ChangeEvidence):
     """As ChangeEvidence, but that `evidence` is S, for days instead of for ever; 0 before anything was judged.
 
-    begins  : whether the next value of the stream is the first one of its day, shape (streams,)
-    largest : the CUSUM of each shift, upwards first, shape (streams, 2 len(LEVELS))
+    begins : whether the next value of the stream is the first one of its day, shape (streams,)
     """
 
-    PRODUCTS: ClassVar[int] = 2 * len(LEVELS) + len(WIDER)
+    DIRECTED: ClassVar[int] = 2 * len(LEVELS)
+    PRODUCTS: ClassVar[int] = DIRECTED + len(WIDER)
     begins: Booleans = field(init=False)
-    largest: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         self.begin_day()
-        self.largest = np.zeros((len(self.count), 2 * len(LEVELS)))
 
     def begin_day(self) -> None:
         """The values that follow are of another day."""
         self.begins = np.ones(len(self.count), np.bool_)
 
-    def restart(self, streams: Integers) -> None:
-        super(SmallChanges, self).restart(streams)
-        self.largest[streams] = 0.0
-
     def evidence(self) -> Floats:
         """S of each stream."""
         return np.asarray(self.products.mean(axis=1), dtype=np.float64)
 
-    def directions(self) -> Integers:
-        """1 where it rather is of a larger level, -1 if of a smaller one, shape (streams,)."""
-        up, down = np.split(self.products[:, : 2 * len(LEVELS)], 2, axis=1)
-        return np.where(up.sum(axis=1) >= down.sum(axis=1), 1, -1).astype(np.int64)
-
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
         levels = factors(z, degrees, LEVELS, reduced)
-        self.products += (self.begins & tested)[:, None]
         # a scale too small by chance is so for all values, unlike a level; half as many degrees leave room for that
-        self.products *= np.concatenate([levels, factors(z, np.maximum(degrees // 2, 1), WIDER)], axis=1)
-        np.minimum(self.products, MOST, out=self.products)
-        self.largest = np.minimum(np.where(tested[:, None], np.maximum(self.largest, 1.0), self.largest) * levels, MOST)
+        wider = factors(z, np.maximum(degrees // 2, 1), WIDER)
+        self._accumulate(tested, self.begins, np.concatenate([levels, wider], axis=1))
         self.begins &= ~tested
-        self.tests += tested
 
-    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
-        held = (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)
-        return super(SmallChanges, self)._learn(seen & ~held, y, x, scale)  # a class with slots is made twice
+    def _held(self) -> Booleans:
+        return (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)
 
 
 def enough(fleets: Floats | Integers) -> float:

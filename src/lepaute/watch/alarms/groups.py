@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lepaute.stats.change_evidence import ANCHOR_VALUES, MAX_RHO, MIN_PEERS, ChangeEvidence
+from lepaute.stats.change_evidence import ANCHOR_VALUES, MAX_RHO, ChangeEvidence
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.group_effects import (
     MIN_OTHERS,
+    MIN_PEERS,
     found_groups,
     hidden_wander,
     limited,

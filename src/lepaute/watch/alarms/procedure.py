@@ -59,7 +59,7 @@ class Judged:
     """Days that were judged, a row each (columns of the store's table `alarm_days`), and their alarms (`alarms`).
 
     looks : what is worth a look besides, and no alarm, a row each (`watch.alarms.worth_a_look`)
-    unconfirmed : machines with evidence of a change on the last day that is not enough for an alarm yet; as alarms
+    unconfirmed : machines with evidence of a change that is not enough for an alarm yet, and is borne out; as alarms
     """
 
     days: "pd.DataFrame"
@@ -198,6 +198,7 @@ class _Course:
         self.stretches.restart_after(at, new_alarms)
         if len(self.days) in LOOKS:
             self.stretches.regroup(at, inventory)
+        self.stretches.note_unconfirmed(UNCONFIRMED_CHANCE)
 
 
 def _course(

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence, CommonEffect
+from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.expanding import Floats, Integers
+from lepaute.stats.group_effects import CommonEffect
 from lepaute.stats.multiple_tests import Alarm
 from lepaute.stats.small_changes import MEMORY, SmallChanges, enough
 from lepaute.watch.alarms.groups import (
@@ -27,7 +28,7 @@ from lepaute.watch.alarms.groups import (
     within_stretches,
 )
 from lepaute.watch.alarms.sizes import largest_level_change, least_change_of
-from lepaute.watch.alarms.worth_a_look import Look
+from lepaute.watch.alarms.worth_a_look import Look, is_borne_out
 from lepaute.watch.changelog import ALL, Changelog, Inventory
 from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, in_turn, nodes_of
@@ -146,6 +147,8 @@ class Stretches:
         self.latest = np.zeros(self.machines, np.int64)  # the same of the values that are to come
         self.shifted = np.zeros(streams.values.shape, np.bool_)  # the values of machines that shifted together
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
+        self.pending = np.zeros(self.machines)  # the most evidence of an unconfirmed change, signed, 0 for none
+        self.in_cluster = streams.keys.groupby("cluster")["node"].transform("size").to_numpy(np.float64)
         self.small = SmallChanges.start(self.machines, MEMORY)
         self.small_begun = np.zeros(self.machines, np.int64)
         self._seen = np.zeros(self.machines, np.bool_)
@@ -278,6 +281,7 @@ class Stretches:
         self.effect.put(fleets, part.effect)
         self.shared[:, fleets], self.slow[:, fleets] = part.shared, part.slow
         self.shifted[:, machines] = part.shifted
+        self.pending[machines] = 0.0  # what groups share may explain it
         given = {name for name, new in zip(self.names, self._new, strict=True) if not new}
         rows, others = slice(self.shared_by), slice(part.shared_by, None)
         self.keys, self.names = self.keys[rows] + part.keys[others], self.names[rows] + part.names[others]
@@ -300,14 +304,21 @@ class Stretches:
         self._new &= ~tested
         return {self.names[number]: float(evidence[number]) for number in chosen}
 
-    def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
-        """Rows of machines whose evidence, of a mean of at most 1, reaches the streams of the cluster / chance."""
+    def note_unconfirmed(self, chance: float) -> None:
+        """At the end of a day, of machines whose evidence, of mean 1, reaches the streams of the cluster / chance.
+
+        Their change is unconfirmed until they begin anew, whatever its own days do to the evidence.
+        """
         evidence = self.state.evidence()
-        enough = self.streams.keys.groupby("cluster")["node"].transform("size").to_numpy() / chance
+        more = evidence >= np.maximum(self.in_cluster / chance, np.abs(self.pending))
+        self.pending = np.where(more, evidence * self.state.directions(), self.pending)
+
+    def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
+        """Rows of these machines, but of those whose values do not bear the change out, or are back."""
         return [
-            {"evidence": float(evidence[number]), "enough": float(enough[number]), **row}
-            for number in np.flatnonzero(evidence >= enough).tolist()
-            for row in self.describe(self.names[number], at)
+            {"evidence": abs(self.pending[number]), "enough": self.in_cluster[number] / chance, **row}
+            for number in np.flatnonzero(self.pending).tolist()
+            if (row := self._described(number, self.names[number], at, int(np.sign(self.pending[number])), True))
         ]
 
     def describe(self, name: str, at: int) -> list[dict[str, object]]:
@@ -341,12 +352,15 @@ class Stretches:
         seen = np.flatnonzero(np.isfinite(values))
         return begun + seen, values[seen]
 
-    def _described(self, number: int, name: str, at: int, direction: int) -> dict[str, object]:
+    def _described(self, number: int, name: str, at: int, direction: int, stands: bool = False) -> dict[str, object]:
+        """stands : nothing unless the values bear the change out"""
         seen, values = self._values(number, at)
         fleet = np.flatnonzero(self.streams.group == number - self.machines)
         inside = np.array([number]) if number < self.machines else fleet
         times = np.nanmin(self.streams.times_s[seen][:, inside], axis=1)
         change = largest_level_change(values, direction)
+        if stands and not is_borne_out(values, change, change.before * (1 + change.size)):
+            return {}
         latest = int(self.streams.archive[seen[-1], inside].max())
         since = float(times[0]) if self.since[number] < 0 else self.since[number] * DAY_S
         return {
@@ -387,6 +401,7 @@ class Stretches:
                     self._over.append(replace(look, **self._part(number, look.start_round, begun - 1)))
                 self.small_begun[number] = begun
         self.latest[machines] += 1
+        self.pending[machines] = 0.0
         self.state.restart(machines)
         self.effect.parts.restart(machines)
         self.small.restart(machines)

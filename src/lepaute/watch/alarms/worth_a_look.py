@@ -5,7 +5,7 @@ and as long as the values bear it out and the latest ones are not back.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from lepaute.stats.expanding import Floats
 from lepaute.stats.level_shift import Onset, onset
 from lepaute.stats.robust import robust_sd
 from lepaute.stats.small_changes import CHANCE, DAYS
-from lepaute.watch.alarms.sizes import correlation_within, is_worse, size_at
+from lepaute.watch.alarms.sizes import LevelChange, correlation_within, is_worse, size_at
 from lepaute.watch.values import DAY_S
 
 #: The label, the same wherever such lines are shown.
@@ -98,8 +98,6 @@ def _level(x: Floats, look: Look, found: Onset, least_change: float) -> dict[str
     if gradual:
         before, now = found.before[0], found.now[0]
     size = now / before - 1 if before else np.nan
-    latest = x[first:][-RETURNED:]
-    back = len(latest) == RETURNED and bool((np.abs(latest - before) < np.abs(latest - now)).all())
     if not abs(size) >= least_change:
         return None
     return {
@@ -110,8 +108,15 @@ def _level(x: Floats, look: Look, found: Onset, least_change: float) -> dict[str
         "size_low": np.nan if gradual else change.low,
         "size_high": np.nan if gradual else change.high,
         "worse": is_worse(str(look.key["factor"]), 1 if size > 0 else -1),
-        "stands": change.p_value < BORNE_OUT and not back,
+        "stands": is_borne_out(x, replace(change, before=before), now),
     }
+
+
+def is_borne_out(x: Floats, change: LevelChange, now: float) -> bool:
+    """Whether the date of the change alone is significant and the latest values are not back from `now`."""
+    latest = x[change.first :][-RETURNED:]
+    back = len(latest) == RETURNED and bool((np.abs(latest - change.before) < np.abs(latest - now)).all())
+    return change.p_value < BORNE_OUT and not back
 
 
 def _wider(x: Floats) -> int | None:

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from lepaute.kit.text import counted, signed_percent
-from lepaute.stats.change_evidence import MIN_PEERS
+from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
-from lepaute.watch.alarms.procedure import judge_days
+from lepaute.watch.alarms.procedure import Judged, judge_days
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
@@ -144,7 +144,7 @@ def _unlike_peers(
     by its median since its last event and without the effects of the days. `level` is the chance of any where levels
     are normal, over all factors and groups. Machines of two models that nobody told apart are rightly unlike.
     """
-    groups = [group for factor in sorted(table["factor"].unique()) for group in _groups(table, factor, changelog)]
+    groups = list(_groups(table, changelog))
     for factor, rows in groups:
         size = rows["level"].to_numpy(np.float64)
         p = outlier_p_values(size) * len(groups)
@@ -162,9 +162,13 @@ def _unlike_peers(
             yield Notice(UNLIKE_PEERS, row["cluster"], row["node"], cpu, factor, since_s, relative, float(p[at]), text)
 
 
-def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
-    """A row a machine: level (relative to the median of the group), jobs, since_s."""
-    rows = vectors(table, (factor,))
+def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
+    """Of each factor a row a machine: level (relative to the median of the group), jobs, since_s."""
+    for factor in sorted(table["factor"].unique()):
+        yield from _groups_of(vectors(table, (factor,)), factor, changelog)
+
+
+def _groups_of(rows: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
     if rows.empty:
         return
     known = references(rows, changelog)
@@ -194,52 +198,78 @@ def _groups(table: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterat
             yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
 
 
-#: Changes of a machine that are tried, relative; days that they last; machines that are changed and judged, at most.
-SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.4), 10, 4, 32
+#: Changes of a machine that are tried, relative; days that they last at most, or half of the days that there are;
+#: machines that are changed and judged, at most.
+SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4), 10, 4, 32
 
 
-def least_seen(values: "pd.DataFrame", changelog: Changelog) -> tuple[Notice, ...]:
+def least_seen(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> tuple[Notice, ...]:
     """For each cluster, the smallest of SIZES for the worse that would be named on the last of LASTING_DAYS days.
 
-    values : as check_values returns it. By simulation: some machines of the very fleet are changed since that day in
-    their values, one of eight at most, and judged with the others; all of them are to have an alarm or evidence enough
-    for an unconfirmed change.
+    And by how much a machine would have to be worse than its peers from the start.
+    values : as check_values returns it; judged : they are. By simulation: some machines of the very fleet of which
+    nothing is known yet are changed since that day in their values, one of eight at most, and judged with the others;
+    all of them are to have an alarm or evidence enough for an unconfirmed change.
     """
     lines = []
     for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):
-        machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES]
-        rows = every[every.set_index(MACHINE).index.isin(machines.set_index(MACHINE).index)]
+        machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES].set_index(MACHINE).index
+        rows = every[every.set_index(MACHINE).index.isin(machines)]
         days = np.unique(day_numbers(rows["started_s"]))
-        if len(days) <= LASTING_DAYS + MIN_JOBS:
-            continue
-        since_s = float(days[-LASTING_DAYS] * DAY_S)
+        lasting = max(1, min(LASTING_DAYS, len(days) // 2))
+        since_s = float(days[-lasting] * DAY_S)
+        calm = machines[~machines.isin(_changed_since(judged, since_s))]
+        changed = calm[:: max(8, len(calm) // MAX_CHANGED)]
 
-        def tried(rows: "pd.DataFrame" = rows, machines: "pd.DataFrame" = machines, since_s: float = since_s) -> Any:
-            return [pd.DataFrame({"size": [_least_seen(rows, machines, since_s, changelog)]})]
+        def tried(rows: "pd.DataFrame" = rows, changed: "pd.Index[Any]" = changed, since_s: float = since_s) -> Any:
+            least = {"size": _least_seen(rows, changed, since_s, changelog), "level": _least_level(rows, changelog)}
+            return [pd.DataFrame([least])]
 
-        size = float(kept_tables(["least"], rows, (changelog, since_s), tried)[0]["size"].iloc[0])
-        what = f"of {100 * size:.0f} % or more" if size < np.inf else f"of {100 * SIZES[-1]:.0f} % might not"
+        found = kept_tables(["least"], rows, (changelog, since_s, changed.tolist()), tried)[0].iloc[0]
+        size, level = float(found["size"]), float(found["level"])
+        what = f"of {100 * size:.0f} % or more" if size < inf else f"of {100 * SIZES[-1]:.0f} %"
         text = (
-            f"a change of one machine {what} that began {LASTING_DAYS} days of jobs ago "
-            f"{'would be named by now' if size < np.inf else 'be named yet'}, by simulation on these machines"
+            f"a change of one machine {what} that began {counted(lasting, 'day')} of jobs ago "
+            f"{'would be named by now' if size < inf else 'might not be named yet'}, one bad from the start "
+            f"{f'from {100 * level:.0f} % on' if level < inf else 'not at all'}, by simulation on these machines"
         )
         lines.append(Notice(LEAST, str(cluster), "", -1, "", since_s, size, nan, text))
     return tuple(lines)
 
 
-def _least_seen(rows: "pd.DataFrame", machines: "pd.DataFrame", since_s: float, changelog: Changelog) -> float:
+def _changed_since(judged: Judged, since_s: float) -> "pd.Index[Any]":
+    """The machines of alarms about changes since then, and of unconfirmed changes."""
+    alarms = judged.alarms[judged.alarms["changed_s"] >= since_s - DAY_S]
+    return pd.concat([alarms, judged.unconfirmed]).set_index(MACHINE).index
+
+
+def _least_seen(rows: "pd.DataFrame", changed: "pd.Index[Any]", since_s: float, changelog: Changelog) -> float:
     """inf if none is."""
-    changed = machines[:: max(8, len(machines) // MAX_CHANGED)].set_index(MACHINE).index
-    late = (rows.set_index(MACHINE).index.isin(changed)) & (rows["started_s"] >= since_s).to_numpy()
+    late = rows.set_index(MACHINE).index.isin(changed) & (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)
 
     def is_named(size: float) -> bool:
         judged = judge_days(rows.assign(value=rows["value"] * np.where(late, 1 + directions * size, 1.0)), changelog)
-        named = pd.concat([judged.alarms[judged.alarms["changed_s"] >= since_s - DAY_S], judged.unconfirmed])
-        return bool(changed.isin(named.set_index(MACHINE).index).all())
+        return bool(changed.isin(_changed_since(judged, since_s)).all())
 
-    place = bisect(SIZES, False, key=is_named)
-    return SIZES[place] if place < len(SIZES) else np.inf
+    place = bisect(SIZES, False, key=is_named) if len(changed) else len(SIZES)
+    return SIZES[place] if place < len(SIZES) else inf
+
+
+def _least_level(rows: "pd.DataFrame", changelog: Changelog) -> float:
+    """The least of SIZES by which a machine, else in the middle, is unlike its peers in each group; inf if never."""
+    groups = list(_groups(rows, changelog))
+
+    def is_unlike(size: float) -> bool:
+        for factor, machines in groups:
+            levels = machines["level"].to_numpy(np.float64).copy()
+            middle = int(np.abs(levels - np.median(levels)).argmin())
+            levels[middle] = (1 + levels[middle]) * (1 + (worse_direction(factor) or -1) * size) - 1
+            if outlier_p_values(levels)[middle] * len(groups) > LEVEL:
+                return False
+        return bool(groups)
+
+    return next((size for size in SIZES if is_unlike(size)), inf)
 
 
 def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:

@@ -285,7 +285,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     looks = worth_a_look(regressed)
     uncovered_notices = summary_module.uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
-    silent = least_seen(regressed.values, log) if regressed.rows.empty else ()
+    silent = least_seen(regressed.values, log, regressed.judged) if regressed.rows.empty else ()
     all_absences, lines = absences_of(regressed.values), [*looks, *uncovered_notices, *unconfirmed]
     said = _Pages(store, writer, every, regressed, all_absences, lines, effects={event: [] for event in log.events})
     said.last_day = int(regressed.values["started_s"].max() // DAY_S)
