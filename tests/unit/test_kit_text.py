@@ -247,9 +247,7 @@ def test_half_an_interval_has_two_digits_and_the_value_as_many_decimals(value, l
 
 
 def test_no_line_is_broken_inside_a_word_or_between_a_number_and_its_unit():
-    text = (
-        "computing 72.5 % (± 0.3 %), 3.2 GB in 54.9 s, N = 2000, × 2, 1 x 16, p < 0.01, 4.078 µs a_word_of_a_length"
-    )
+    text = "computing 72.5 % (± 0.3 %), 3.2 GB in 54.9 s, N = 2000, × 2, 1 x 16, p < 0.01, 4.078 µs a_word_of_a_length"
     for width in range(24, 100):
         lines = folded(text, width, 2).split("\n")
         assert words(" ".join(lines)) == words(text)
