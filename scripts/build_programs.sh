@@ -13,7 +13,7 @@ from lepaute.errors import LepauteError
 from lepaute.measure.hpl_source import SHA256, unpack_source
 from lepaute.measure.probes import build_probes
 from lepaute.simulate.apps.hpl.emulation import build_hpl_smpi
-from lepaute.simulate.smpi.library import build_library
+from lepaute.simulate.smpi.building import build_library
 
 began_s = time.monotonic()
 

@@ -3,13 +3,16 @@
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from lepaute.study import tune
 from lepaute.study.configuration import Configuration, Configurations
-from lepaute.study.evaluation import Outcome, Point, Trial, trials_of
+from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, by_point, trials_of
 from lepaute.study.results import Results
 from lepaute.study.schema import parse_study
 from lepaute.study.session import Session
+from lepaute.study.trust import Judge
 from lepaute.watch.store import open_store
 
 TEXT = """\
@@ -32,6 +35,14 @@ def configurations(text: str = TEXT) -> Configurations:
 
 def trials(runs: int, text: str = TEXT) -> list[Trial]:
     return trials_of(configurations(text).points(), runs)
+
+
+def crossed(points: Sequence[Point], evaluate: Evaluate, runs: int, *, price: tune.Price = lambda _: {}) -> tune.Tuned:
+    """All points with all seeds: what the other ways are checked against."""
+    outcomes, judge = evaluate(trials_of(points, runs, 1)), Judge(evaluate)
+    ranking = tune._ranked(outcomes, evaluate, "time_s", 1, judge(by_point(outcomes)), price)
+    count, ended = len(outcomes), "all points simulated"
+    return tune.Tuned(ranking, count, count, ended, len(points), "crossed", tuple(outcomes), trusts=judge.known)
 
 
 class Murderous(Configurations):

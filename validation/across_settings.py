@@ -31,7 +31,7 @@ from support.real_runs import kernels_of, quietly
 from support.report import ROOT, Goal, Options, at_least, at_most, markdown, run_study, signed
 
 import lepaute as lp
-from lepaute.measure.verify.command import Command
+from lepaute.measure.verify.real_run import Command
 from lepaute.simulate.trace.reading import TraceParts
 
 STUDY = "across_settings"

@@ -44,8 +44,8 @@ from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.platform.io import override
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback
+from lepaute.simulate.smpi.building import build_library
 from lepaute.simulate.smpi.emulate import Smpi
-from lepaute.simulate.smpi.library import build_library
 from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.request import Files, Folding, request_text
 

@@ -37,7 +37,7 @@ from support.report import Goal, Options, at_most, markdown, run_study, signed
 from lepaute.measure.fit.messages.conditions import condition_effects
 from lepaute.measure.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
 from lepaute.measure.fit.messages.segment import FittedSegment, Series, centred, series
-from lepaute.measure.fit.mixtures import Mode
+from lepaute.measure.fit.numeric import Mode
 
 STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"

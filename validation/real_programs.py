@@ -41,10 +41,9 @@ from lepaute.measure.hpl_source import hpcc_tarball
 from lepaute.measure.probes import build_probes
 from lepaute.measure.verify import campaign
 from lepaute.measure.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_cases
-from lepaute.measure.verify.command import Command
 from lepaute.measure.verify.comparison import compare, run_table
 from lepaute.measure.verify.machine import compute_share, guard_of
-from lepaute.measure.verify.real_run import Here
+from lepaute.measure.verify.real_run import Command, Here
 from lepaute.simulate.trace.reading import TraceParts
 
 STUDY = "real_programs"

@@ -14,8 +14,7 @@ from support_limits import HANG_S, ran
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_library import find_library
-from lepaute.simulate.smpi.building import compilers
-from lepaute.simulate.smpi.library import find_simgrid
+from lepaute.simulate.smpi.building import compilers, find_simgrid
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.breakdown import breakdown_of
 from lepaute.simulate.trace.compare import compare_traces

@@ -25,9 +25,9 @@ from oracles.emulated import (
 )
 from support_limits import HANG_S, ran, wait_until
 
+from lepaute.simulate.smpi.building import find_simgrid
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
-from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.simulate.smpi.request import Folding, Private
 
 pytestmark = pytest.mark.machine

@@ -12,9 +12,9 @@ from lepaute.errors import InputError, SimulationError
 from lepaute.simulate import Hpl, Layers, Program, emulate, predict
 from lepaute.simulate.platform import Platform
 from lepaute.simulate.platform.io import parse_platform
+from lepaute.simulate.smpi.building import LIBRARY, build_library
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.emulated_run import EmulatedRun
-from lepaute.simulate.smpi.library import LIBRARY, build_library
 
 pytestmark = pytest.mark.machine
 

@@ -10,7 +10,7 @@ from oracles.emulation_examples import EXAMPLES, PROGRAMS, values
 
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem
-from lepaute.simulate.smpi.library import find_simgrid
+from lepaute.simulate.smpi.building import find_simgrid
 
 PATTERN = r"time: +(\S+) s"
 ARGUMENTS = {

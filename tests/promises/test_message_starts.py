@@ -16,7 +16,7 @@ from lepaute.measure.fit.messages.distances import (
 from lepaute.measure.fit.messages.links import with_busy_receivers
 from lepaute.measure.fit.messages.network import FittedNetwork, ProtocolLimits, one_way_s
 from lepaute.measure.fit.messages.segment import FittedSegment, centred, lognormal_modes
-from lepaute.measure.fit.mixtures import Mode
+from lepaute.measure.fit.numeric import Mode
 
 FREE = (0.0, 0.0)
 SEGMENTS = (FittedSegment(0, "rendezvous", 1e-6, 1e9, FREE, FREE, FREE, 0.0),)

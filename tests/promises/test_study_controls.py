@@ -11,10 +11,11 @@ from math import exp
 import numpy as np
 import pytest
 from scipy.stats import binom
+from support_study import crossed
 
 from lepaute.stats.control_variates import Controls
 from lepaute.study.evaluation import Outcome, Point, Trial, by_point, trials_of
-from lepaute.study.tune import crossed, halve
+from lepaute.study.tune import halve
 from lepaute.study.whatif import difference
 
 RUNS, DRAWS, FIRST_DRAW = 12, 1000, 10**6

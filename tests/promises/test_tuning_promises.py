@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.stats import binom
+from support_study import crossed
 
 from lepaute.measure.design import full_factorial, log_uniform, sample, uniform
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, trials_of
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import sobol
-from lepaute.study.tune import crossed, halve
+from lepaute.study.tune import halve
 from lepaute.study.tune_real import RUN_SDS, correct
 
 POINTS = [Point({"nb": nb, "grid": grid}) for nb in (64, 128, 192) for grid in ("2x8", "4x4", "8x2", "1x16")]

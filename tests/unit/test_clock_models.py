@@ -17,8 +17,8 @@ from lepaute.errors import ArchiveError, InputError
 from lepaute.kit.json_values import to_json
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.clocks.comparison import Found, compared
+from lepaute.measure.clocks.report import fact_lines, open_lines
 from lepaute.measure.clocks.request import KIND, SYNCHRONISATIONS, ClockFacts, ClockRequest
-from lepaute.measure.clocks.wording import fact_lines, open_lines
 from lepaute.stats.clock_models import ClockModels, exit_skew, quantile, spread
 
 SECOND = 1_000_000_000

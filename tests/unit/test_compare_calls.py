@@ -281,12 +281,12 @@ def test_places_that_contradict_each_other_are_refused(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hosts").write_text("n1 slots=2\n")
     with pytest.raises(InputError, match=complaint):
-        request_of([], 1, ops="bcast", sizes="8", **options)
+        request_of([], ops="bcast", sizes="8", **options)
 
 
 def test_a_hostfile_gives_the_nodes_and_the_numbers_of_ranks_come_in_order(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("n3 slots=2\nn4:1\n")
-    made = request_of([], 1, ops="bcast", sizes="8", ranks=(3, 2, 3), hostfile=tmp_path / "hosts")
+    made = request_of([], ops="bcast", sizes="8", ranks=(3, 2, 3), hostfile=tmp_path / "hosts")
     assert (made.all_ranks, made.ranks, made.nodes) == ((2, 3), 3, "n[3-4]")
     assert made.slots == (("n3", 2), ("n4", 1))
 
@@ -348,7 +348,7 @@ def test_the_node_of_a_slow_rank_is_named(tmp_path: Path, slots, where) -> None:
 
 def test_a_campaign_with_rows_that_count_most_is_the_one_that_was_begun() -> None:
     """The request is written down and read again before anything is measured."""
-    made = request_of([], 1, ops="bcast", sizes="8", primary=["bcast:8"], factors=["cache=warm,cold"])
+    made = request_of([], ops="bcast", sizes="8", primary=["bcast:8"], factors=["cache=warm,cold"])
     check_same_request({"asked": to_json(made)}, made)
     with pytest.raises(InputError, match="other factors"):
         check_same_request({"asked": to_json(made)}, replace(made, factors=()))

@@ -13,7 +13,6 @@ from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
 from lepaute.measure.archive.setups import metadata_facts
-from lepaute.measure.comparison.algorithms import parse_bindings
 from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import (
     BLOCKING,
@@ -28,6 +27,7 @@ from lepaute.measure.comparison.cases import (
     sizes_of,
     with_overlapped,
 )
+from lepaute.measure.comparison.mpirun import parse_bindings
 from lepaute.measure.comparison.numbers import (
     MAX_BATCHES,
     MIN_IN_BATCH,

@@ -12,7 +12,7 @@ from lepaute.measure.archive import Archive
 from lepaute.measure.fit import platform_and_models
 from lepaute.measure.fit.variability.episodes import Parts, episodes_of_parts, slow_messages
 from lepaute.simulate.platform.schema import Platform
-from lepaute.stats.slow_state import fit_slow_state
+from lepaute.stats.disturbance import fit_slow_state
 
 BLOCKS, STEPS, CALLS, SECONDS_PER_PRODUCT = 5, 15, 30, 2.5e-11
 

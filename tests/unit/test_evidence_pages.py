@@ -11,8 +11,7 @@ from support_pages import Elements, text_of, widths_offline
 
 from lepaute.cli.main import main
 from lepaute.kit.picture import BLUE, RED, new_figure
-from lepaute.kit.report.figures import figure_svg
-from lepaute.kit.report.page import _number_columns, _sentence, write_report
+from lepaute.kit.report.page import _number_columns, _sentence, figure_svg, write_report
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.compare_report import page as trace_page
 from lepaute.watch.report.history import ChangeAlarm, Day

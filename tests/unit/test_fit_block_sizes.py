@@ -22,8 +22,7 @@ from lepaute.measure.fit.kernels.platform_kernel import kernel_model
 from lepaute.measure.fit.kernels.polynomial import fit_polynomial
 from lepaute.measure.fit.kernels.regions import regions_of
 from lepaute.measure.fit.kernels.selection import noise_scores, select
-from lepaute.measure.fit.mixtures import Mode
-from lepaute.measure.fit.numeric import Floats
+from lepaute.measure.fit.numeric import Floats, Mode
 from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate.platform.kernel_model import MEANS as PLATFORM_MEANS
 

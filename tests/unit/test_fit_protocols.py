@@ -9,7 +9,7 @@ from lepaute.measure.fit.messages.distances import SwitchTree
 from lepaute.measure.fit.messages.links import FittedLinks, MessageTables, fitted_links, network_model
 from lepaute.measure.fit.messages.network import ProtocolLimits, fit_network, limits_by_tests
 from lepaute.measure.fit.messages.segment import centred, lognormal_modes, of_one_message, series
-from lepaute.measure.fit.mixtures import Mode
+from lepaute.measure.fit.numeric import Mode
 from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform import load_platform

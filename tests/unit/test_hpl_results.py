@@ -15,7 +15,7 @@ from support_verify import predicted
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.gap import Verdict, causes_of, verdict
+from lepaute.measure.verify.known_results import Verdict, causes_of, verdict
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import parse_hpl_results, read_hpl_results, real_report, report

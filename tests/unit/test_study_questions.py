@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from long_tests import long_but
+from support_study import crossed
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
@@ -27,7 +28,6 @@ from lepaute.study.running import run_study
 from lepaute.study.schema import study_text
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import sobol
-from lepaute.study.tune import crossed
 from lepaute.study.tune_real import correct
 
 BASE = "base: {application: {name: hpl, n: 3k}, platform: ./mine.yaml}\n"

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support_study import crossed
 
 from lepaute.errors import InputError
 from lepaute.simulate import Hpl
@@ -16,8 +17,7 @@ from lepaute.stats.intervals import prediction_interval
 from lepaute.study.evaluation import Evaluate, Once, Outcome, Point, Trial, by_point, trials_of
 from lepaute.study.running import write_hpl_dat
 from lepaute.study.schema import Factor
-from lepaute.study.tune import crossed, explore, halve
-from lepaute.study.tune_question import Proposals
+from lepaute.study.tune import Proposals, explore, halve
 from lepaute.study.tune_real import correct
 from lepaute.study.whatif import difference
 

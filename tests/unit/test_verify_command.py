@@ -12,8 +12,7 @@ import pytest
 from lepaute.cli.main import main
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure import hpl_source
-from lepaute.measure.verify.command import Command
-from lepaute.measure.verify.real_run import check_machine, parse_hpl_output
+from lepaute.measure.verify.real_run import Command, check_machine, parse_hpl_output
 from lepaute.simulate import Hpl, Stencil
 from lepaute.simulate.apps.own.loading import loaded
 

@@ -171,8 +171,15 @@ def _request_of(options: ClockOptions) -> "ClockRequest":
 
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
-    from lepaute.measure.clocks.report import command_of, write_page, write_plot
-    from lepaute.measure.clocks.wording import answer, detail_lines, fact_lines, methods_table
+    from lepaute.measure.clocks.report import (
+        answer,
+        command_of,
+        detail_lines,
+        fact_lines,
+        methods_table,
+        write_page,
+        write_plot,
+    )
 
     if options.report is not None:
         write_page(found, options.report, command_of(found, archive))

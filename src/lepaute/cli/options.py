@@ -138,11 +138,12 @@ class Flag(NamedTuple):
         names, option = [field.name for field in self.fields], self.option
         if given is None:
             return dict.fromkeys(names)
-        if len(names) > 1:
+        if len(names) > 1 and option.quantity is None:
             form = f"{' x '.join(name.upper() for name in names)} such as {'x'.join('8' for _ in names)}"
             return dict(zip(names, product_of(given, option.name, form), strict=True))
         if option.quantity is not None:
-            return {names[0]: option.quantity(given, self.name)}
+            value = option.quantity(given, self.name)
+            return dict(zip(names, value if len(names) > 1 else [value], strict=True))
         if option.parse is not None:
             return {names[0]: option.parse(given)}
         return {names[0]: word_of(given, option.choices, names[0], option.aliases) if option.choices else given}

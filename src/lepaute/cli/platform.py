@@ -8,7 +8,7 @@ import typer
 from lepaute.cli import platform_making
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force
-from lepaute.cli.platform_text import doubts, tell_written
+from lepaute.cli.platform_making import doubts, tell_written
 from lepaute.cli.simulation import platform_names
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, say, tell, warn
 from lepaute.errors import InputError, PlatformError

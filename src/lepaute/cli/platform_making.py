@@ -1,104 +1,46 @@
-"""`lepaute platform new`, `messages`, `synthesize`, `population`: of data sheets, ping-pongs and populations."""
+"""`lepaute platform new`, `messages`, `synthesize`, `population`: of data sheets, ping-pongs and populations; what is
+said of a platform that was written or looked at, as text and as JSON."""
 
 import re
-from dataclasses import MISSING, asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson, Details, Force
-from lepaute.cli.platform_text import group_facts, groups_as_json, population_lines, tell_written
+from lepaute.cli.options import AsJson, Details, Force, with_options_of
 from lepaute.cli.segment import as_object
-from lepaute.cli.terminal import note, say, tell
+from lepaute.cli.terminal import note, say, tell, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import write_atomic
-from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.quantities import (
-    bandwidth_of,
     factor_of,
-    flops_of,
-    memory_of,
     parse_size,
-    product_of,
-    ratio_of,
-    seconds_of,
 )
+from lepaute.kit.text import counted, significant, with_interval
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
 from lepaute.simulate.platform.io import parse_platform, with_population
+from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import platform_text
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.population.coefficients import Coefficients
+    from lepaute.measure.fit.population.generative import Generative, GroupMoments
+    from lepaute.simulate.platform import Platform
 
 Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")]
 
 
-def _cores_of(text: str, option: str) -> tuple[int, int]:
-    """Sockets, and cores of each."""
-    if re.fullmatch("[0-9]+(?:[xX][0-9]+)?", text, re.ASCII) is None:
-        raise InputError(f"{option} is {text[:80]!r}; it must be sockets x cores such as 2x24, or cores such as 24")
-    sockets, cores = product_of(text if "x" in text.lower() else f"1x{text}", option, "S x C such as 2x24")
-    if min(sockets, cores) < 1:
-        raise InputError(f"{option} is {text!r}; a node has at least one core")
-    return sockets, cores
-
-
-@dataclass(frozen=True, kw_only=True)
-class SheetOptions:
-    """A data sheet, as the command line has it."""
-
-    nodes: int = option_field(MISSING, "nodes of the cluster", minimum=1)
-    cores: tuple[int, int] = option_field(
-        MISSING, "sockets x cores of each, such as 2x24, or 24", metavar="SxC", quantity=_cores_of
-    )
-    dgemm: float | None = option_field(
-        None, "flop/s of a core in dgemm while all cores compute, such as 45G", metavar="RATE", quantity=flops_of
-    )
-    peak: float | None = option_field(
-        None,
-        "nominal flop/s of a core; without --dgemm, a share of it is assumed (75 %; by --blas, --simd, --clock)",
-        metavar="RATE",
-        quantity=flops_of,
-    )
-    link: float | None = option_field(
-        None, "link of a node, such as 100Gb (bits) or 12.5GB (bytes)", metavar="RATE", quantity=bandwidth_of
-    )
-    latency: float | None = option_field(
-        None, "small message between nodes, half a round trip: 1.5us", metavar="TIME", quantity=seconds_of
-    )
-    fat_tree: tuple[int, int] | None = option_field(
-        None, "nodes per uplink of a leaf switch: 2:1; without: one switch", metavar="DOWN:UP", quantity=ratio_of
-    )
-    leaf: int | None = option_field(None, "nodes of a leaf switch of the fat tree", minimum=1)
-    memory: int | None = option_field(None, "of a node, such as 192G", metavar="SIZE", quantity=memory_of)
-    threads_per_rank: int = option_field(
-        1, "also for ranks of T threads, such as 32: guessed as well", minimum=1, metavar="T"
-    )
-    memory_bandwidth: float | None = option_field(
-        None, "of a node, all cores at once: 200GB; for emulations", metavar="RATE", quantity=bandwidth_of
-    )
-    blas: str | None = option_field(
-        None, "library of dgemm; none: not tuned for the processor", choices=("mkl", "openblas", "blis", "aocl", "none")
-    )
-    simd: str | None = option_field(
-        None, "instructions that --peak counts", choices=("avx512", "avx2", "avx", "sse2", "neon", "sve", "other")
-    )
-    clock: str | None = option_field(
-        None, "clock that --peak counts; turbo: the one that all cores hold", choices=("base", "turbo")
-    )
-    fabric: str | None = option_field(
-        None, "between nodes, TCP over Ethernet or not; default: by latency and link", choices=("rdma", "ethernet")
-    )
-    name: str | None = option_field(None, "of the platform; default: that of the file")
-
-
+@with_options_of(DataSheet, "values", make=dict)
 def new(
-    sheet: SheetOptions,
+    values: dict[str, Any],
     like: Annotated[
         str, typer.Option(help="platform of the measured core whose small kernels are scaled by dgemm")
     ] = "dahu",
@@ -108,33 +50,13 @@ def new(
     force: Force = False,
 ) -> None:
     """Write a platform from a data sheet: what is not given is guessed, marked, and widens the interval."""
-    from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
-
     check_outputs({"--output": output}, inputs=[like], force=force)
-    sockets, per_socket = sheet.cores
-    if sheet.threads_per_rank > sockets * per_socket:
-        raise InputError(f"--threads-per-rank is {sheet.threads_per_rank}; a node has {sockets * per_socket} cores")
-    if sheet.leaf is not None and sheet.fat_tree is None:
+    cores, threads = values["sockets"] * values["cores_per_socket"], values["threads"]
+    if threads > cores:
+        raise InputError(f"--threads-per-rank is {threads}; a node has {cores} cores")
+    if values["leaf"] is not None and values["fat_tree"] is None:
         raise InputError("--leaf is of a fat tree; give --fat-tree too, such as 2:1")
-    data = DataSheet(
-        nodes=sheet.nodes,
-        sockets=sockets,
-        cores_per_socket=per_socket,
-        dgemm_flops=sheet.dgemm,
-        peak_flops=sheet.peak,
-        link_Bps=sheet.link,
-        latency_s=sheet.latency,
-        fat_tree=sheet.fat_tree,
-        leaf=sheet.leaf,
-        memory_bytes=sheet.memory,
-        threads=sheet.threads_per_rank,
-        memory_Bps=sheet.memory_bandwidth,
-        blas=sheet.blas,
-        simd=sheet.simd,
-        clock=sheet.clock,
-        fabric=sheet.fabric,
-        name=sheet.name or output.stem or "data-sheet",
-    )
+    data = DataSheet(**values | {"name": values["name"] or output.stem})
     platform = platform_from(data, load_platform(like))
     write_atomic(output, platform_text(platform))
     given = {name: value for name, value in asdict(data).items() if value is not None and name != "name"}
@@ -296,3 +218,102 @@ def _coefficients(sources: list[Path], kernel: str) -> "Coefficients":
     if len(sources) > 1:
         raise InputError(f"{tables[0]}: give one table, or archives (.zip) alone; join tables into one")
     return read_coefficients(tables[0])
+
+
+#: What an answer rests on, in this many lines at most.
+MAX_FACTS = 5
+
+
+def doubts(platform: "Platform") -> list[str]:
+    """Values that no machine has, what is assumed, and what HPL calls without a model."""
+    from lepaute.measure.fit.observations.calls import MODELLED
+
+    return [*implausible(platform), *assumed_values(platform), *unmodelled(platform, sorted(MODELLED))]
+
+
+def tell_written(
+    platform: "Platform",
+    output: Path,
+    *,
+    details: bool,
+    as_json: bool,
+    more: Sequence[tuple[str, str]] = (),
+    caveats: Sequence[str] = (),
+    headline: str = "",
+    **further: Any,
+) -> None:
+    """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
+    from lepaute.simulate.platform.data_sheet import dgemm_rate
+    from lepaute.simulate.platform.overview import facts, in_one_line
+
+    of_platform = dict(facts(platform))
+    wanted = ("assumed", "between nodes", "inside a node", "network", "nodes")
+    given = {name for name, _ in more}
+    known = [*more, *((name, of_platform[name]) for name in wanted if name in of_platform and name not in given)]
+    odd = list(implausible(platform))
+    unsure = [*(doubt for doubt in doubts(platform) if as_json or doubt not in odd), *caveats]
+    assumed = platform.assumed or ()
+    document = {"output": str(output), "name": platform.name, **platform.facts_in_short()} | {
+        "dgemm_flops": dgemm_rate(platform),
+        "assumed": [each.model_dump(mode="json") for each in assumed],
+        **further,
+    }
+    if details:
+        unsure += [f"{each.text}: {each.source}" for each in assumed]
+    answer = headline or f"platform {in_one_line(platform)}"
+    tell(f"{output}: {answer}", known[:MAX_FACTS], unsure, details=details, document=document if as_json else None)
+    warn(odd)  # a slip of a unit, which is no caveat
+
+
+def group_facts(fitted: "Generative") -> list[tuple[str, str]]:
+    """Of each group how many, and its first coefficient."""
+    facts = []
+    for number, group in enumerate(fitted.groups[:MAX_FACTS]):
+        low, high = group.interval()
+        mean = with_interval(group.theta[0], low[0], high[0], "s")
+        facts.append((f"group {number}", f"{_size_of(group)}; {fitted.terms[0]} {mean}"))
+    return facts
+
+
+def _size_of(group: "GroupMoments") -> str:
+    return f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
+
+
+def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
+    """Of each group how many it has, and of each coefficient, in seconds, what `population_lines` says."""
+    documents = []
+    for group in fitted.groups:
+        low, high = group.interval()
+        temporal = group.covariance_temporal  # of each CPU by itself
+        if temporal is None:
+            temporal = fitted.days.individual if fitted.scales is None else fitted.scales.pooled_typical
+        coefficients = {
+            term: {
+                "mean_s": float(group.theta[at]),
+                "interval_s": [float(low[at]), float(high[at])],
+                "sd_between_cpus_s": float(group.covariance_spatial[at, at]) ** 0.5,
+                "sd_between_days_s": float(temporal[at, at]) ** 0.5,
+                "sd_of_common_days_s": 0.0 if fitted.days.common is None else float(fitted.days.common[at, at]) ** 0.5,
+            }
+            for at, term in enumerate(fitted.terms)
+        }
+        documents.append({"nodes": group.nodes, "cpus": group.units, "weight": group.weight, "terms": coefficients})
+    return documents
+
+
+def population_lines(fitted: "Generative") -> list[str]:
+    """Of each group the coefficients, how they differ between CPUs and days, and how much CPUs differ in their days."""
+    lines = []
+    for number, (group, known) in enumerate(zip(fitted.groups, groups_as_json(fitted), strict=True)):
+        lines.append(f"group {number}: {_size_of(group)}")
+        for at, (term, of) in enumerate(known["terms"].items()):
+            sd_log = 0.0 if fitted.scales is None else float(fitted.scales.covariance_log[number, at, at]) ** 0.5
+            names = ("between_cpus", "between_days", "of_common_days")
+            cpus, days, common = (significant(of[f"sd_{name}_s"], 2) for name in names)
+            line = f"  {term:<7} {with_interval(of['mean_s'], *of['interval_s'])}; sd between CPUs {cpus}, "
+            line += f"between days {days} own, {common} common"
+            if sd_log > 0.0:
+                least, most = (significant(exp(log), 2) for log in (-sd_log, sd_log))
+                line += f"; own times {least} to {most} for two thirds of the CPUs"
+            lines.append(line)
+    return lines

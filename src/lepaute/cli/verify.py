@@ -158,7 +158,7 @@ def _compared_with_results(
         if folder is not None:
             known.save(folder)
         if options.report is not None:
-            from lepaute.measure.verify.page import page
+            from lepaute.measure.verify.report import page
 
             title = f"HPL: predicted, and as in {known.source}"
             beside = [*known.warnings(), *map(": ".join, judged.lines), *known.bests()]

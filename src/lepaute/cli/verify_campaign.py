@@ -25,9 +25,8 @@ from lepaute.simulate.platform import dump_platform
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
-    from lepaute.measure.verify.command import Command
     from lepaute.measure.verify.known_results import KnownResults
-    from lepaute.measure.verify.real_run import HplProgram
+    from lepaute.measure.verify.real_run import Command, HplProgram
     from lepaute.measure.verify.seal import Seal
     from lepaute.measure.verify.verification import Verification
     from lepaute.simulate import Application
@@ -190,7 +189,7 @@ def _print_and_save(verification: "Verification", options: VerifyOptions, title:
     finally:  # whoever does not read the results to their end has them in the folder
         verification.save(folder, title)
         if options.report is not None:
-            from lepaute.measure.verify.page import page
+            from lepaute.measure.verify.report import page
 
             text = page(verification, title, causes, drift=verification.drift, seal=verification.seal)
             write_atomic(options.report, text)

@@ -69,7 +69,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         ] = None,
         force: Force = False,
     ) -> None:
-        from lepaute.measure.verify.command import Command
+        from lepaute.measure.verify.real_run import Command
 
         check_page_name(options.report)
         check_outputs({"--report": options.report}, (options.platform,), force=force)

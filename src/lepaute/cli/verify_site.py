@@ -24,9 +24,8 @@ from lepaute.measure.verify.machine import SeenNode, check_same_machine, guard_o
 
 if TYPE_CHECKING:
     from lepaute.measure.sentinel import Guard
-    from lepaute.measure.verify.command import Command
     from lepaute.measure.verify.node_site import LentNodes
-    from lepaute.measure.verify.real_run import HplProgram, Site
+    from lepaute.measure.verify.real_run import Command, HplProgram, Site
     from lepaute.simulate import Mapping
     from lepaute.simulate.platform import Platform
     from lepaute.simulate.platform.schema import Blas

@@ -37,7 +37,7 @@ SERIES = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
 PREDICTED, MEASURED, BEST, APART = BLUE, RED, ORANGE, "#8a8a8a"
 #: Of texts that are no finding, and of lines that guide the eye.
 SOFT, RULE = "#5a6675", "#e8e8e8"
-#: As in the style sheet of pages, which has others in a dark mode (`kit/report/figures`).
+#: As in the style sheet of pages, which has others in a dark mode (`kit/report/page`).
 INK, PANEL, GRID, EDGE = "#1c2430", "#f6f8fa", "#e3e8ee", "#d9dee5"
 DEEP, PALE, SERIOUS = "#1f5fa8", "#8fb0d6", "#b3261e"
 #: What a picture can be written as; a name without an ending asks for the first two.

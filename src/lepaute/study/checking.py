@@ -26,7 +26,7 @@ from lepaute.study.session import Estimate, Session, estimate
 
 MAX_REAL_RUNS = 1000
 #: The module of each question, loaded when it is asked.
-_MODULES = {"whatif": "whatif", "tune": "tune_question", "sensitivity": "sensitivity", "capacity": "capacity"}
+_MODULES = {"whatif": "whatif", "tune": "tune", "sensitivity": "sensitivity", "capacity": "capacity"}
 #: Simulations that exploring a large space is rehearsed with, and those that it takes unless the study says.
 REHEARSED, USUAL_BUDGET = 50, 200
 

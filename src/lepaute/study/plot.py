@@ -15,7 +15,7 @@ from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from lepaute.kit.picture import DEEP, EDGE, GRID, INK, PALE, PANEL, SERIOUS, SOFT
-from lepaute.kit.report.figures import figure_svg
+from lepaute.kit.report.page import figure_svg
 from lepaute.kit.text import counted, exact_number, signed_percent, significant
 from lepaute.study.capacity import Front
 from lepaute.study.evaluation import Point, Value, begun, called, label, noun, shown

@@ -13,11 +13,10 @@ from typing import Any, BinaryIO
 from zipfile import ZipInfo
 
 from lepaute.errors import ArchiveError, DesignError, InputError
-from lepaute.kit.frames import read_csv
+from lepaute.kit.frames import MAX_COLUMNS, is_text, open_parquet, read_csv, reading_table, refuse_bytes
 from lepaute.kit.later import pandas
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import of_type, path_of
-from lepaute.kit.parquet import MAX_COLUMNS, is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.printable import fitted, printable
 from lepaute.measure.archive.container import check_seal, read_directory, unpack
 from lepaute.measure.archive.documents import MANIFEST, METADATA, Member, archive_id, bounded_json, parse_manifest

@@ -22,7 +22,9 @@ from lepaute.measure.calibration.reference import assessment
 from lepaute.measure.calibration.send_completion import search
 from lepaute.measure.calibration.speed import SpeedWitness
 from lepaute.measure.design.hpl_step import DEFAULT_NBS
-from lepaute.measure.experiment.campaign import (
+from lepaute.measure.experiment.closing import metadata_of, reopen_archive
+from lepaute.measure.experiment.entries import Content
+from lepaute.measure.experiment.life import (
     Announce,
     Campaign,
     campaign_options,
@@ -30,9 +32,7 @@ from lepaute.measure.experiment.campaign import (
     ignore_announcement,
     silent,
 )
-from lepaute.measure.experiment.campaign import Progress as Tell
-from lepaute.measure.experiment.closing import metadata_of, reopen_archive
-from lepaute.measure.experiment.entries import Content
+from lepaute.measure.experiment.life import Progress as Tell
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.workspace import folder_of
 from lepaute.measure.layout import ALL

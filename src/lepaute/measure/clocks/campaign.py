@@ -18,8 +18,8 @@ from lepaute.kit.text import counted, exact_seconds
 from lepaute.measure.calibration.machines import layouts_of
 from lepaute.measure.clocks import request as clock_request
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries
-from lepaute.measure.experiment.campaign import Campaign, Progress, campaign_options, check_begun_with, silent
 from lepaute.measure.experiment.entries import Content, Entry
+from lepaute.measure.experiment.life import Campaign, Progress, campaign_options, check_begun_with, silent
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.experiment.ranks import start_of_ranks, write_hosts
 from lepaute.measure.experiment.workspace import Workspace

@@ -23,7 +23,7 @@ from lepaute.measure.clocks.request import (
     design_text,
     table_of,
 )
-from lepaute.measure.experiment.campaign import Progress, silent
+from lepaute.measure.experiment.life import Progress, silent
 from lepaute.measure.raw_files import read_raw
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.simulate.machine.mapping import Mapping, Slot

@@ -154,11 +154,7 @@ def outputs(
         run_time="mean over calls and ranks",
         margin=margin,
         verdicts=found,
-        guidelines=(),
         summaries=summaries,
-        flags=(),
-        sample_means=(),
-        left_out={},
         warnings=_warnings(both, min(min(one.left_mpiruns, one.right_mpiruns) for one in found)),
         archives=tuple(
             Source(

@@ -38,7 +38,6 @@ from lepaute.measure.compare.summaries import (
 )
 from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_by_part
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
-from lepaute.measure.comparison.factors import levels_text
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.disturbance import seen_by
 
@@ -79,13 +78,13 @@ class Comparison(Public):
     run_time: str
     margin: float
     verdicts: tuple[Verdict, ...]
-    guidelines: tuple[Violation, ...]
     summaries: "pandas.DataFrame"
-    flags: tuple[Flags, ...]
-    sample_means: tuple[SampleMeans, ...]
-    left_out: dict[str, int]
     warnings: tuple[str, ...]
     archives: tuple[Source, ...]
+    guidelines: tuple[Violation, ...] = ()
+    flags: tuple[Flags, ...] = ()
+    sample_means: tuple[SampleMeans, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
     value: str = "median_s"
     correction: Correction = "fdr"
     primary: tuple[tuple[str, str, int], ...] = ()
@@ -292,7 +291,7 @@ def archives(
         levels = of_mpirun["levels"].map(mpi_campaign.levels_of)
         every = every.assign(levels=every["mpirun"].map(levels))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
-        levels_of = levels.map(levels_text)  # verdicts of each
+        levels_of = levels.map(settings_text)  # verdicts of each
         every, subject = (
             table.assign(operation=table["operation"].astype(str) + ", " + table["mpirun"].map(levels_of))
             for table in (every, subject)

@@ -15,14 +15,14 @@ from lepaute.measure.archive.documents import MAX_MEMBERS
 from lepaute.measure.archive.mpi_campaign import KIND, CampaignFacts, settings_text
 from lepaute.measure.comparison import entries, factors, mpirun
 from lepaute.measure.comparison import numbers as counting
-from lepaute.measure.comparison.algorithms import algorithms_of
 from lepaute.measure.comparison.cases import Case, ComparisonRequest
 from lepaute.measure.comparison.facts import facts_of
 from lepaute.measure.comparison.libraries import ReadyLibrary, doubts
+from lepaute.measure.comparison.mpirun import algorithms_of
 from lepaute.measure.comparison.numbers import library_order, mpirun_seed, shuffled_batches
 from lepaute.measure.comparison.places import NodeFiles, place_of
-from lepaute.measure.experiment.campaign import Campaign, Progress, check_begun_with
 from lepaute.measure.experiment.entries import Content
+from lepaute.measure.experiment.life import Campaign, Progress, check_begun_with
 from lepaute.measure.experiment.options import Options
 from lepaute.measure.machine_load import MAX_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles
@@ -139,7 +139,7 @@ class Comparison(Campaign):
                     bound = binds and ranks not in shared and pinning != "none"
                     pus = place.pus(ranks, spread=pinning == "spread") if bound else None
                     words = [f"on {ranks} ranks"] if request.fewer_ranks else []
-                    words += [f"with {factors.levels_text(levels)}"] if levels else []
+                    words += [f"with {settings_text(levels)}"] if levels else []
                     name = " ".join([library.label, *words])
                     setting = mpirun.Setting(
                         *(request, ranks, pus, synchronisation, cold_bytes if cold else 0),

@@ -89,11 +89,6 @@ def combinations(factors: Sequence[Factor]) -> list[dict[str, str]]:
     return [dict(zip((factor.name for factor in factors), levels, strict=True)) for levels in chosen]
 
 
-def levels_text(levels: Mapping[str, str]) -> str:
-    """Such as cache=warm, pages=huge."""
-    return ", ".join(f"{name}={level}" for name, level in levels.items())
-
-
 def variables_of(levels: Mapping[str, str], family: str) -> dict[str, str]:
     """The variables of the environment that these levels set for ranks of a library."""
     variables: dict[str, str] = {}

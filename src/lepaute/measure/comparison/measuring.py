@@ -14,20 +14,17 @@ from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
 from lepaute.measure.comparison.factors import build_of, combinations, parse_factors
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
-from lepaute.measure.experiment.campaign import Announce, Progress, campaign_options, ignore_announcement, silent
+from lepaute.measure.experiment.life import Announce, Progress, campaign_options, ignore_announcement, silent
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers import scheduler as scheduler_named
-
-DEFAULT_OPERATIONS = "bcast,allreduce"
-DEFAULT_SIZES = "1:1M"
 
 
 def measure_libraries(
     libraries: Sequence[str],
     out_archive: str | Path,
     *,
-    ops: str = DEFAULT_OPERATIONS,
-    sizes: str = DEFAULT_SIZES,
+    ops: str = "bcast,allreduce",
+    sizes: str = "1:1M",
     ranks: int | Sequence[int] = 2,
     precision: float = 0.02,
     budget_s: float = 300.0,
@@ -73,11 +70,9 @@ def measure_libraries(
     not its library's, EnvironmentProblem if a library is missing or cannot be measured, KeyboardInterrupt. When
     measurements had begun they are archived beside as NAME.partial.zip, and the exception has a note that says so.
     """
-    options_of_request = dict(locals())
-    for elsewhere in ("libraries", "out_archive", "seed", "python", "progress", "announce", "resume"):
-        del options_of_request[elsewhere]
+    given = dict(locals())
     tell, named = progress or silent, named_libraries(libraries)
-    asked = request_of(named, seed, **options_of_request)
+    asked = request_of(named, **given)
     name, wanted, _ = asked_place(hostfile, scheduler, request, ranks_per_node)
     build_levels = list(dict.fromkeys(build_of(each) for each in combinations(asked.varied)))
     ready = {
@@ -89,48 +84,33 @@ def measure_libraries(
     return comparison.to_the_end(resume=resume)
 
 
-def request_of(
-    named: Sequence[NamedLibrary],
-    seed: int,
-    *,
-    ops: str = DEFAULT_OPERATIONS,
-    sizes: str = DEFAULT_SIZES,
-    ranks: int | Sequence[int] = 2,
-    primary: Sequence[str] = (),
-    datatype: str = cases.DATATYPE,
-    op: str = cases.OPERATOR,
-    compute_s: float | None = None,
-    ranks_per_node: int | None = None,
-    hostfile: str | Path | None = None,
-    scheduler: str | None = None,
-    request: Request | None = None,
-    factors: Sequence[str] | None = None,
-    python: str | None = None,  # noqa: ARG001 - where, not what
-    **more: Any,
-) -> cases.ComparisonRequest:
+def request_of(named: Sequence[NamedLibrary], **given: Any) -> cases.ComparisonRequest:
     """The request that arguments of `measure_libraries` make; raises InputError for what makes no sense."""
-    *fewer, most = _numbers_of_ranks(ranks)
-    _, wanted, slots = asked_place(hostfile, scheduler, request, ranks_per_node)
-    operations, reduction = cases.operations_of(ops), cases.reduction_of(datatype, op)
+    asked: dict[str, Any] = {**(measure_libraries.__kwdefaults__ or {}), **given}
+    *fewer, most = _numbers_of_ranks(asked["ranks"])
+    place = [asked[name] for name in ("hostfile", "scheduler", "request", "ranks_per_node")]
+    _, wanted, slots = asked_place(*place)
+    operations, compute_s = cases.operations_of(asked["ops"]), asked["compute_s"]
+    reduction = cases.reduction_of(asked["datatype"], asked["op"])
     if compute_s is not None:
         operations = cases.with_overlapped(operations)
     reduces = any(operation in cases.REDUCTIONS for operation, _ in operations)
-    return cases.ComparisonRequest(
-        libraries=tuple((each.label, each.spec) for each in named),
-        operations=operations,
-        sizes_bytes=cases.sizes_of(sizes, seed, reduction if reduces else None),
-        ranks=most,
-        fewer_ranks=tuple(fewer),
-        primary=cases.rows_of(primary),
-        datatype=reduction.datatype,
-        op=reduction.op,
-        compute_s=compute_s or 0.0,
-        nodes=wanted.nodes or "",
-        ranks_per_node=ranks_per_node,
-        slots=tuple(slots.items()),
-        factors=tuple((each.name, each.levels) for each in parse_factors(factors or ())),
-        **more,
-    )
+    made = {
+        "libraries": tuple((each.label, each.spec) for each in named),
+        "operations": operations,
+        "sizes_bytes": cases.sizes_of(asked["sizes"], asked["seed"], reduction if reduces else None),
+        "ranks": most,
+        "fewer_ranks": tuple(fewer),
+        "primary": cases.rows_of(asked["primary"]),
+        "datatype": reduction.datatype,
+        "op": reduction.op,
+        "compute_s": compute_s or 0.0,
+        "nodes": wanted.nodes or "",
+        "slots": tuple(slots.items()),
+        "factors": tuple((each.name, each.levels) for each in parse_factors(asked["factors"] or ())),
+    }
+    same = {name: asked[name] for name in cases.ComparisonRequest.__dataclass_fields__ if name in asked}
+    return cases.ComparisonRequest(**same | made)
 
 
 def _numbers_of_ranks(ranks: int | Sequence[int]) -> list[int]:

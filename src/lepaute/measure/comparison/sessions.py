@@ -19,7 +19,7 @@ from lepaute.measure.comparison.campaign import check_same_request
 from lepaute.measure.comparison.cases import ComparisonRequest
 from lepaute.measure.comparison.libraries import named_libraries
 from lepaute.measure.comparison.measuring import measure_libraries, request_of
-from lepaute.measure.experiment.campaign import Announce, Progress, check_begun_with, silent
+from lepaute.measure.experiment.life import Announce, Progress, check_begun_with, silent
 from lepaute.measure.experiment.workspace import folder_of
 
 #: More would be years, and names that a folder cannot show.
@@ -60,7 +60,7 @@ def measure_sessions(
     if sessions == 1:
         measuring |= {"progress": tell, "announce": announce}
         return [measure_libraries(libraries, paths[0], seed=seed, resume=resume, **measuring)]
-    request = request_of(named_libraries(libraries), seed, **measuring)
+    request = request_of(named_libraries(libraries), seed=seed, **measuring)
     of_type(every_s, "--every", (int, float), "seconds, such as 7200")
     if not (isfinite(every_s) and every_s >= request.budget_s):
         raise InputError(

@@ -56,10 +56,10 @@ from lepaute.measure.fit.variability.dependence import (
     dependence_reports,
     frequency_effect,
     monitoring_of,
+    time_scale_of,
 )
 from lepaute.measure.fit.variability.episodes import in_usual_state, without_slow_messages
 from lepaute.measure.fit.variability.sentinels import change_warnings, drift_of, sentinel_of, watches
-from lepaute.measure.fit.variability.steps import time_scale_of
 from lepaute.measure.observation_columns import FLOWS, KERNELS, P2P, RING, SEMANTICS
 from lepaute.simulate.platform.kernel_model import KernelModel, told_of_missing
 from lepaute.simulate.platform.network_model import Network

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from lepaute.kit.report.figures import figure_svg
-from lepaute.kit.report.page import records_table, render
+from lepaute.kit.report.page import figure_svg, records_table, render
 from lepaute.kit.text import exact_number, significant, size_text, time_unit, value_and_interval
 from lepaute.measure.fit.column_names import SECONDS
 from lepaute.measure.fit.duration_tables import DurationTable

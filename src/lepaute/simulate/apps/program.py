@@ -20,9 +20,8 @@ from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
 from lepaute.simulate.prediction.predicting import predict, raise_warnings
 from lepaute.simulate.prediction.prediction import Prediction
-from lepaute.simulate.smpi.building import resolve_program
+from lepaute.simulate.smpi.building import find_simgrid, resolve_program
 from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.library import find_simgrid
 from lepaute.simulate.smpi.settings import ProgramSettings
 from lepaute.simulate.smpi.warnings import program_warnings
 

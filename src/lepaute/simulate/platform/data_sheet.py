@@ -5,12 +5,13 @@ has what came out). A standard deviation is of the logarithm, drawn once a run.
 """
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import MISSING, dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from lepaute.errors import InputError
+from lepaute.kit.options import option_field
+from lepaute.kit.quantities import bandwidth_of, flops_of, memory_of, product_of, ratio_of, seconds_of
 from lepaute.kit.text import counted, exact_number, quantity
 from lepaute.simulate.platform.guessed_messages import (
     BUSY_SD,
@@ -72,6 +73,16 @@ SIMDS = ("avx512", "avx2", "avx", "sse2", "neon", "sve", "other")
 CLOCKS = ("base", "turbo")
 
 
+def _cores_of(text: str, option: str) -> tuple[int, int]:
+    """Sockets, and cores of each."""
+    if re.fullmatch("[0-9]+(?:[xX][0-9]+)?", text, re.ASCII) is None:
+        raise InputError(f"{option} is {text[:80]!r}; it must be sockets x cores such as 2x24, or cores such as 24")
+    sockets, cores = product_of(text if "x" in text.lower() else f"1x{text}", option, "S x C such as 2x24")
+    if min(sockets, cores) < 1:
+        raise InputError(f"{option} is {text!r}; a node has at least one core")
+    return sockets, cores
+
+
 @dataclass(frozen=True, slots=True)
 class DataSheet:
     """Data sheet of a machine. At least one of `dgemm_flops` and `peak_flops` is given.
@@ -88,23 +99,65 @@ class DataSheet:
     fabric       : of FABRICS; None: what latency and bandwidth of the link tell
     """
 
-    nodes: int
-    sockets: int
-    cores_per_socket: int
-    dgemm_flops: float | None = None
-    peak_flops: float | None = None
-    link_Bps: float | None = None  # noqa: N815 - the unit
-    latency_s: float | None = None
-    fat_tree: tuple[int, int] | None = None
-    leaf: int | None = None
-    memory_bytes: int | None = None
-    memory_Bps: float | None = None  # noqa: N815 - the unit
-    threads: int = 1
-    name: str = "data-sheet"
-    blas: str | None = None
-    simd: str | None = None
-    clock: str | None = None
-    fabric: str | None = None
+    nodes: int = option_field(MISSING, "nodes of the cluster", minimum=1)
+    sockets: int = option_field(
+        MISSING, "sockets x cores of each, such as 2x24, or 24", name="cores", metavar="SxC", quantity=_cores_of
+    )
+    cores_per_socket: int = option_field(MISSING, "given with the sockets", name="cores")
+    dgemm_flops: float | None = option_field(
+        None,
+        "flop/s of a core in dgemm while all cores compute, such as 45G",
+        name="dgemm",
+        metavar="RATE",
+        quantity=flops_of,
+    )
+    peak_flops: float | None = option_field(
+        None,
+        "nominal flop/s of a core; without --dgemm, a share of it is assumed (75 %; by --blas, --simd, --clock)",
+        name="peak",
+        metavar="RATE",
+        quantity=flops_of,
+    )
+    link_Bps: float | None = option_field(  # noqa: N815 - the unit
+        None,
+        "link of a node, such as 100Gb (bits) or 12.5GB (bytes)",
+        name="link",
+        metavar="RATE",
+        quantity=bandwidth_of,
+    )
+    latency_s: float | None = option_field(
+        None, "small message between nodes, half a round trip: 1.5us", metavar="TIME", quantity=seconds_of
+    )
+    fat_tree: tuple[int, int] | None = option_field(
+        None, "nodes per uplink of a leaf switch: 2:1; without: one switch", metavar="DOWN:UP", quantity=ratio_of
+    )
+    leaf: int | None = option_field(None, "nodes of a leaf switch of the fat tree", minimum=1)
+    memory_bytes: int | None = option_field(
+        None, "of a node, such as 192G", name="memory", metavar="SIZE", quantity=memory_of
+    )
+    threads: int = option_field(
+        1,
+        "also for ranks of T threads, such as 32: guessed as well",
+        name="threads-per-rank",
+        minimum=1,
+        metavar="T",
+    )
+    memory_Bps: float | None = option_field(  # noqa: N815 - the unit
+        None,
+        "of a node, all cores at once: 200GB; for emulations",
+        name="memory-bandwidth",
+        metavar="RATE",
+        quantity=bandwidth_of,
+    )
+    blas: str | None = option_field(None, "library of dgemm; none: not tuned for the processor", choices=LIBRARIES)
+    simd: str | None = option_field(None, "instructions that --peak counts", choices=SIMDS)
+    clock: str | None = option_field(
+        None, "clock that --peak counts; turbo: the one that all cores hold", choices=CLOCKS
+    )
+    fabric: str | None = option_field(
+        None, "between nodes, TCP over Ethernet or not; default: by latency and link", choices=FABRICS
+    )
+    name: str = option_field("", "of the platform; default: that of the file")
 
     def __post_init__(self) -> None:
         for name, words in (("blas", LIBRARIES), ("simd", SIMDS), ("clock", CLOCKS), ("fabric", FABRICS)):
@@ -183,7 +236,7 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
     kernels += _of_threads(kernels, sheet)
     topology, _ = _topology(sheet)
     content = {
-        "name": sheet.name,
+        "name": sheet.name or "data-sheet",
         "description": f"From a data sheet: nothing was measured on it. Given: {', '.join(what_is_given(sheet))}.\n"
         "The rest is assumed, see `assumed`.\n",
         "source": "lepaute platform new: a data sheet; nothing was measured",
@@ -208,6 +261,8 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
             "source": "assumed, about as on Dahu: 0.7 % between days, 3.4 % between CPUs",
         },
     }
+    from pydantic import ValidationError
+
     try:
         return Platform.model_validate(content)
     except ValidationError as error:

@@ -20,7 +20,16 @@ from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
-from lepaute.simulate.smpi.building import calls_blas, emulable, program_caveats
+from lepaute.simulate.smpi.building import (
+    LIBRARY,
+    RECORDER_VARIABLE,
+    build_call_recorder,
+    build_library,
+    calls_blas,
+    emulable,
+    find_simgrid,
+    program_caveats,
+)
 from lepaute.simulate.smpi.emulated_run import (
     MIN_SHARE,
     EmulatedRun,
@@ -30,7 +39,6 @@ from lepaute.simulate.smpi.emulated_run import (
     run_of,
     slowdowns_of,
 )
-from lepaute.simulate.smpi.library import LIBRARY, RECORDER_VARIABLE, build_call_recorder, build_library, find_simgrid
 from lepaute.simulate.smpi.process import (
     AlgorithmError,
     Limits,

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.picture import BLUE, RED, RULE, SKY, SOFT, entitle, mark, measured_origin, new_figure, write_picture
 from lepaute.kit.printable import UNLIMITED
-from lepaute.kit.report.figures import figure_svg
-from lepaute.kit.report.page import records_table, render
+from lepaute.kit.report.page import figure_svg, records_table, render
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import folded, in_common_unit, percent, ranks_text, seconds, significant, size_text, time_unit
 from lepaute.simulate.trace.compare import PERCENTILES, ClassComparison, Comparison, Difference

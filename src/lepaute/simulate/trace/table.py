@@ -13,10 +13,10 @@ from numpy import typing as npt
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_json, unpacked
 from lepaute.kit.files import whole_file
+from lepaute.kit.frames import is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.json_values import from_json
 from lepaute.kit.later import later, pandas
 from lepaute.kit.numbers import path_of
-from lepaute.kit.parquet import is_text, open_parquet, reading_table, refuse_bytes
 from lepaute.kit.text import significant
 
 if TYPE_CHECKING:

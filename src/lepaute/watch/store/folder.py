@@ -30,8 +30,8 @@ import pyarrow.parquet
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.kit.documents import read_json
 from lepaute.kit.files import hold_lock, not_written, sync, write_atomic
+from lepaute.kit.frames import open_parquet, reading_table
 from lepaute.kit.json_values import from_json
-from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.watch.store.backend import Backend, NoStoreError, Parameters, Writer, parquet_rows
 from lepaute.watch.store.rows import packed_texts
 from lepaute.watch.store.tables import TABLES, VERSION, Table, changed, check_version, migrated

@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.compute
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.frames import reading_table
 from lepaute.kit.node_sets import folded
-from lepaute.kit.parquet import reading_table
 from lepaute.kit.printable import printable
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.metadata import COMPLETE, FAILED, Metadata

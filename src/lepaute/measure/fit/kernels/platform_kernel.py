@@ -17,8 +17,7 @@ from lepaute.measure.fit.kernels.form import Form
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, FittedPiece, goodness, ranges
 from lepaute.measure.fit.kernels.polynomial import PolynomialFit, design_matrix, machine_excess
 from lepaute.measure.fit.kernels.regions import ENOUGH_IN_CONTEXT, first_match
-from lepaute.measure.fit.mixtures import Mode
-from lepaute.measure.fit.numeric import Booleans, Floats, Integers
+from lepaute.measure.fit.numeric import Booleans, Floats, Integers, Mode
 from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.stats import algebra

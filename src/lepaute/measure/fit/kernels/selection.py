@@ -40,8 +40,7 @@ from lepaute.measure.fit.kernels.kernel_fit import FEW, FittedKernel, fit_kernel
 from lepaute.measure.fit.kernels.platform_kernel import judged
 from lepaute.measure.fit.kernels.polynomial import CUT_SD
 from lepaute.measure.fit.kernels.regions import CAP, MIN_CALLS
-from lepaute.measure.fit.mixtures import Mode, log_density, standardised_modes
-from lepaute.measure.fit.numeric import Floats, Integers, local_median, simplest
+from lepaute.measure.fit.numeric import Floats, Integers, Mode, local_median, log_density, simplest, standardised_modes
 from lepaute.measure.fit.observations.calls import Calls
 from lepaute.simulate.platform.kernel_model import NOISES
 

@@ -16,8 +16,7 @@ import numpy as np
 import pandas
 
 from lepaute.errors import FitError
-from lepaute.measure.fit.mixtures import Mode, likeliest_modes
-from lepaute.measure.fit.numeric import Floats, local_median, normal_equations, subset
+from lepaute.measure.fit.numeric import Floats, Mode, likeliest_modes, local_median, normal_equations, subset
 from lepaute.measure.fit.observations.columns import check_columns, net_seconds
 from lepaute.measure.observation_columns import NEEDED, P2P
 from lepaute.stats.algebra import nonnegative_solution

@@ -13,9 +13,8 @@ import numpy as np
 import pandas
 
 from lepaute.errors import FitError, InputError
-from lepaute.kit.frames import read_csv
+from lepaute.kit.frames import open_parquet, read_csv, reading_table
 from lepaute.kit.numbers import path_of
-from lepaute.kit.parquet import open_parquet, reading_table
 from lepaute.kit.text import counted
 from lepaute.measure.archive import Archive
 from lepaute.measure.fit.kernels.polynomial import fit_polynomial

@@ -26,19 +26,20 @@ from lepaute.measure.fit.observations.calibrations import THREADS, without_distu
 from lepaute.measure.fit.observations.calls import IN_CONTEXT, PRODUCTS, Calls, calls_by_kernel, numbered
 from lepaute.measure.fit.observations.columns import combinations_of, net_seconds
 from lepaute.measure.fit.variability.crowding import crowding_of, relieved
+from lepaute.measure.fit.variability.dependence import fitted_rows
 from lepaute.measure.fit.variability.sentinels import Watch
-from lepaute.measure.fit.variability.steps import fitted_rows
 from lepaute.simulate.platform.schema import SlowState
 from lepaute.stats.disturbance import (
     MIN_SENTINELS,
     SHORTEST_PART_S,
+    SlowStateEstimate,
     SlowStretch,
     centred,
+    fit_slow_state,
     parts_of,
     slow_limit,
     slow_stretches,
 )
-from lepaute.stats.slow_state import SlowStateEstimate, fit_slow_state
 
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1

@@ -5,16 +5,16 @@ from pathlib import Path
 
 from lepaute.kit.builds import built_once, digests
 from lepaute.simulate.apps.hpl.parameters import Hpl, check_sayable, code_of, places
-from lepaute.simulate.smpi.building import compilers
-from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.library import (
+from lepaute.simulate.smpi.building import (
     CXX_FLAGS,
     compile_and_link,
+    compilers,
     core_source,
     include_flags,
     probes_source,
     simblas_source,
 )
+from lepaute.simulate.smpi.emulate import Options
 from lepaute.simulate.smpi.request import Folding
 
 PROGRAM = "xhpl-smpi"

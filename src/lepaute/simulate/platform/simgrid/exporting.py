@@ -11,29 +11,27 @@ from xml.sax.saxutils import quoteattr
 from lepaute.errors import InputError
 from lepaute.simulate.platform.network_model import Segment
 from lepaute.simulate.platform.schema import Platform
-from lepaute.simulate.platform.simgrid.latency import (
+from lepaute.simulate.platform.simgrid.zones import (
     ENVELOPE_BYTES,
     Latencies,
-    cables_add_latency,
-    exact,
-    longest_route,
-    plan,
-    quotient,
-    text_of,
-)
-from lepaute.simulate.platform.simgrid.zones import (
     Parts,
     Wiring,
     cable_bandwidths_Bps,
+    cables_add_latency,
     cluster,
+    exact,
     limiters_fit,
+    longest_route,
     loopback_link,
     mesh,
     node_speeds_flops,
     own_loopback_link,
+    plan,
+    quotient,
     same_overheads,
     simgrid_routes_otherwise,
     star,
+    text_of,
 )
 from lepaute.simulate.platform.topology import Topology
 

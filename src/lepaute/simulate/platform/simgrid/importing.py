@@ -13,7 +13,6 @@ from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_json
 from lepaute.simulate.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
 from lepaute.simulate.platform.schema import Nodes, Platform
-from lepaute.simulate.platform.simgrid.latency import ENVELOPE_BYTES, exact, longest_route, product, remote_latency_s
 from lepaute.simulate.platform.simgrid.machines import (
     Element,
     Machine,
@@ -23,6 +22,7 @@ from lepaute.simulate.platform.simgrid.machines import (
     time_s,
     whole_number,
 )
+from lepaute.simulate.platform.simgrid.zones import ENVELOPE_BYTES, exact, longest_route, product, remote_latency_s
 from lepaute.simulate.platform.topology import CableModel, Limiters, Topology
 
 Protocol = Literal["eager", "detached", "rendezvous"]
