@@ -65,3 +65,10 @@ def _ended_by(number: signal.Signals, timer: int, message: str, limit_s: float) 
     finally:
         signal.setitimer(timer, 0)
         signal.signal(number, before)
+
+
+def most(chance: float, count: int) -> int:
+    """More of `count` than this, each with that chance, happen to one seed in a million."""
+    from scipy import stats
+
+    return int(stats.binom.ppf(1 - 1e-6, count, chance))

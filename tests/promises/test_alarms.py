@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from long_tests import long_but
-from scipy import stats
 from support.null_streams import CPUS, FLEETS, KINDS, autoregressive, evidence, null_streams, raw_p_values
+from support_limits import most
 
 from lepaute.errors import InputError
 from lepaute.stats.change_evidence import FEWEST, HEAVY_SCALE, SHIFTS, factors, moderated
@@ -14,11 +14,6 @@ from lepaute.watch.alarms.sizes import largest_level_change
 STREAMS = 2000
 #: A watch of one stream: half of the level is that of its first hypothesis.
 ALONE = 2 / LEVEL
-
-
-def most(chance: float, count: int) -> int:
-    """More of `count` than this, each with that chance, happen to one seed in a million."""
-    return int(stats.binom.ppf(1 - 1e-6, count, chance))
 
 
 @pytest.mark.slow

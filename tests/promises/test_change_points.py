@@ -8,6 +8,7 @@ from long_tests import long_but
 from scipy import stats
 from support.fleets import BEGIN_S, DAY_S, NOISE, fleet_values
 from support.null_streams import CPUS, KINDS, autoregressive, null_streams
+from support_limits import most
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog, Event, NodeSet
@@ -17,11 +18,6 @@ from lepaute.watch.proposals.change_points import LEVEL, find_change_points
 from lepaute.watch.proposals.day_events import day_events
 from lepaute.watch.proposals.planned_change import before_after
 from lepaute.watch.proposals.platform_events import propose
-
-
-def most(chance: float, count: int) -> int:
-    """More of `count` than this, each with that chance, happen to one seed in a million."""
-    return int(stats.binom.ppf(1 - 1e-6, count, chance))
 
 
 @pytest.mark.slow

@@ -64,16 +64,10 @@ def bounds(probability: float) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("runs", [2, 3, 5, 10, 30, 39, 40, 100])
-@pytest.mark.parametrize("draw", [normal(0.02), lognormal(0.02), lognormal(0.5)], ids=["normal", "2 %", "50 %"])
+@pytest.mark.parametrize("draw", [normal(0.02), normal(0.1), lognormal(0.02), lognormal(0.5)])
 def test_one_further_run_lies_inside_95_times_in_a_hundred(draw: Draw, runs: int) -> None:
     low, high = bounds(0.95)  # 3732 .. 3864; another seed fails 2 in a million
     assert low <= covered(draw, runs) <= high
-
-
-@pytest.mark.parametrize("runs", [2, 10, 30])
-def test_times_that_are_normal_with_a_spread_of_a_tenth_lie_inside_too(runs: int) -> None:
-    low, high = bounds(0.95)
-    assert low <= covered(normal(0.1), runs) <= high
 
 
 #: Where Student's interval does not hold its promise, and what it holds, in per cent of 200,000 intervals each.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
+from support_limits import most
 
 from lepaute.measure.experiment.distrust import verdicts
 from lepaute.stats import rank_cusum
@@ -23,17 +24,12 @@ def noise(correlation: float, heavy: bool, series: int = SERIES, count: int = CO
     return 1 + 0.01 * (np.exp(x) if heavy else x)
 
 
-def most(chance: float, series: int = SERIES) -> int:
-    """More of `series` than this, each with that chance, happen to one seed in a million."""
-    return int(stats.binom.ppf(1 - 1e-6, series, chance))
-
-
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize(("correlation", "chance"), [(0.0, 0.01), (0.3, 0.01), (0.5, 0.01), (0.6, 0.015)])
 def test_false_alarms_are_as_rare_as_promised(correlation: float, chance: float, heavy: bool) -> None:
     quiet = noise(correlation, heavy)
-    assert sum(bool(find_steps(DATES, row, least_size=0.0).steps) for row in quiet) <= most(chance)
-    assert sum(drift(DATES, row, least_size=0.0).significant for row in quiet) <= most(chance)
+    assert sum(bool(find_steps(DATES, row, least_size=0.0).steps) for row in quiet) <= most(chance, SERIES)
+    assert sum(drift(DATES, row, least_size=0.0).significant for row in quiet) <= most(chance, SERIES)
 
 
 def test_taking_correlated_values_for_exchangeable_breaks_the_promise() -> None:
@@ -49,7 +45,7 @@ def test_p_values_are_uniform_or_larger_where_the_correlation_is_known(heavy: bo
     spreads = [rank_cusum.largest_change(row).spread for row in noise(0.4, heavy)]
     p = np.array([rank_cusum.p_value(spread, COUNT, 0.4, 1) for spread in spreads])
     for chance in (0.5, 0.1, 0.01):
-        assert (p <= chance).sum() <= most(chance)
+        assert (p <= chance).sum() <= most(chance, SERIES)
     assert (p <= 0.1).sum() >= stats.binom.ppf(1e-6, SERIES, 0.1) - SERIES * 0.02  # 200 simulated series: ± 0.02
 
 

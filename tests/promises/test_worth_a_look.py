@@ -12,6 +12,7 @@ from long_tests import long_but
 from scipy import stats
 from support.fleets import BEGIN_S, fleet_values
 from support.look_streams import NOISES, changed, days_until, fleets_of, shown
+from support_limits import most
 
 from lepaute.stats.change_evidence import factors
 from lepaute.stats.level_shift import onset
@@ -25,11 +26,6 @@ from lepaute.watch.values import DAY_S
 Floats = npt.NDArray[np.float64]
 #: Machines of a fleet, and fleets: what is counted has a standard error of at most 1.5 points for the larger ones.
 SIZES = {5: 600, 12: 300, 64: 120}  # of fewer than five machines nothing is looked at
-
-
-def most(chance: float, count: int) -> int:
-    """More of `count` than this, each with that chance, happen to one seed in a million."""
-    return int(stats.binom.ppf(1 - 1e-6, count, chance))
 
 
 def least(chance: float, count: int) -> int:

@@ -12,6 +12,7 @@ import pytest
 from support.one_run import one_run_values, stopped_mean
 from support_comparisons import campaign
 from support_pages import text_of
+from support_probes import written
 
 from lepaute.cli.main import main
 from lepaute.errors import InputError
@@ -27,11 +28,6 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "duration_tables"
 
 OSU_TEXT = Path(__file__).parents[1].joinpath("data", "texts", "osu_with_warnings.txt").read_text()
 INTEL_TEXT = Path(__file__).parents[1].joinpath("data", "texts", "imb_several.txt").read_text()
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
 
 
 def repeated(path: Path, factor: float, runs: int, seed: int) -> Path:

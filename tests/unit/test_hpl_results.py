@@ -219,7 +219,6 @@ def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_
         (replace(same, n=1000), "N is 2000, and HPL.dat has 1000"),
         (replace(same, p=2, q=1), "P x Q is 1 x 2, and HPL.dat has 2 x 1"),
         (replace(same, rfact="left"), "RFACT is right, and HPL.dat has left"),
-        (replace(same, pmap="column"), "PMAP is row, and HPL.dat has column"),
     ):
         dat.write_text(HplDat.of(other).text())
         assert main(words) == 2

@@ -114,7 +114,7 @@ def _compared_with_results(
 ) -> Any:
     """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
 
-    Ends by the verdict, with --tolerance only where HPL itself calls a result wrong.
+    Ends with status 1 or 3 by what is found, with --tolerance only where HPL itself calls a result wrong.
     Raises InputError for options that would run something, or that say otherwise than the file.
     """
     from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
@@ -165,8 +165,8 @@ def _compared_with_results(
             write_atomic(options.report, page(known, title, CAUSES, beside, answer=judged.text, where=where))
     if folder is not None and not options.as_json and known.cases:
         say(f"Picture: {folder / PLOT_FILE}.")
-    if status := judged.status(limited=options.tolerance is not None):
-        raise typer.Exit(status)
+    if exit_status := judged.status(limited=options.tolerance is not None):
+        raise typer.Exit(exit_status)
     return known.table
 
 

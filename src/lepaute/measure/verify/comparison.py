@@ -20,8 +20,6 @@ MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
-#: Of which sign an error is.
-BASIS = "predicted relative to measured"
 LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
 
 
@@ -181,7 +179,8 @@ def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
     judged = table[table["inside_interval"].notna()]
     inside = "No interval: a single simulated run has none (use --runs 10)" if judged.empty else _inside(judged)
     found = one_sided(table["error_percent"].tolist())
-    counts, limits = f"{inside}; {_errors(table, 'error_percent', BASIS)}.{_wide(judged)}", _without_disturbed(table)
+    errors = _errors(table, "error_percent", "predicted relative to measured")
+    counts, limits = f"{inside}; {errors}.{_wide(judged)}", _without_disturbed(table)
     lines = [
         *([*limits, counts] if table["only_disturbed"].all() else [counts, *limits]),
         *([] if found is None else [found.text(causes)]),
