@@ -78,6 +78,15 @@ def test_progress_however_slow_is_no_stall(tmp_path: Path, monkeypatch: pytest.M
     assert now_s[0] > 15.0
 
 
+def test_a_file_that_is_being_written_is_no_date(tmp_path: Path) -> None:
+    dates: list[float] = []
+    argv = ("sh", "-c", "for text in 1 '' 2; do printf '%s' \"$text\" >p; sleep 0.3; done")
+    run_watched(
+        argv, environment={}, folder=tmp_path, limits=Limits(), progress_file=tmp_path / "p", on_progress=dates.append
+    )
+    assert 0.0 not in dates
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(stall_s=30.0), Limits(timeout_s=30.0)])
 def test_the_time_during_which_it_is_suspended_does_not_count(tmp_path, limits, monkeypatch):

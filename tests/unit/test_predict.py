@@ -376,3 +376,10 @@ def test_a_difference_from_an_extrapolated_block_size_is_not_cancelled() -> None
 def width(found: Difference) -> float:
     """How many times the lower end of an interval the upper end is."""
     return found.high / found.low
+
+
+def test_runs_that_are_made_one_after_the_other_tell_the_share_that_is_done(monkeypatch) -> None:
+    monkeypatch.setattr("lepaute.simulate.native.NativeSimulator.parallel", False)
+    shares: list[float] = []
+    predict_all([Hpl(n=256, nb=64, p=1, q=2)], "dahu", PredictionRequest(runs=4), progress=shares.append)
+    assert shares == [0.25, 0.5, 0.75, 1.0]

@@ -215,8 +215,9 @@ def hpl(
     runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
     built = build_hpl_smpi(unpack_source, SHA256)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
-        with simulated_date(runs, timeout, whole_s) as (on_progress, on_share, _):
-            engine = Smpi(built, limits=Limits(timeout), on_progress=on_progress, keep=_keep(traces, folder))
+        with simulated_date(runs, timeout, whole_s) as (tell, on_share, _):
+            on_date = lambda date_s: tell(max(0.0, date_s - START_S))  # noqa: E731
+            engine = Smpi(built, limits=Limits(timeout), on_progress=on_date, keep=_keep(traces, folder))
             request = simulation.request(mapping=mapping, engine=engine)
             predictions = predict_all(hpls, simulation.given_platform, request, progress=on_share)
         if as_json:
@@ -231,15 +232,15 @@ def hpl(
 
 
 def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "Mapping") -> float | None:
-    """The simulated date at which a run of the only case will end, by a quick prediction; None where that is not quick.
-    Raises InputError for what does not fit on the platform."""
-    from lepaute.simulate.apps.hpl.emulation import START_S
+    """Simulated seconds of a run of the only case, by a quick prediction; None where that is not quick.
 
+    Raises InputError for what does not fit on the platform.
+    """
     is_long = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is not None
     if is_long or len(hpls) > 1:
         return None
     (prediction,) = predict_all(hpls, simulation.given_platform, simulation.request(mapping=mapping))
-    return START_S + prediction.time_s.mean
+    return prediction.time_s.mean
 
 
 def _pass_on(stream: TextIO, end_line: Callable[[], None], line: str) -> None:

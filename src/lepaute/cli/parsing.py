@@ -215,7 +215,9 @@ class Command(_Help, TyperCommand):
         twice = [item for item in again if not (item.multiple or getattr(item, "is_flag", False))]
         if twice and not ctx.resilient_parsing:
             name, takes_list = long_name(twice[0]), str(twice[0].metavar).endswith(",...")
-            once = f": {name} {','.join(_values_in(args, twice[0].opts))}" if takes_list else ""
+            words = ((word.partition("="), after) for word, after in zip(args, [*args[1:], ""], strict=True))
+            values = [value if is_ else after for (flag, is_, value), after in words if flag in twice[0].opts]
+            once = f": {name} {','.join(values)}" if takes_list else ""
             raise InputError(f"{name} is given twice; give it once{once}")
         return super().parse_args(ctx, args)
 
@@ -299,12 +301,6 @@ def grouped(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
         else [options[name] for name in sorted(below, key=places.__getitem__) if name not in alone]
         for heading, below in names.items()
     }
-
-
-def _values_in(args: list[str], names: list[str]) -> list[str]:
-    """What an option is given, each time."""
-    words = ((word.partition("="), after) for word, after in zip(args, [*args[1:], ""], strict=True))
-    return [value if is_ else after for (name, is_, value), after in words if name in names]
 
 
 def name_of(parameter: Any) -> str:

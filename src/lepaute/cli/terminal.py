@@ -241,9 +241,8 @@ def simulated_date(
             return
         last_s = now_s
         share = f"{100.0 * behind:.0f} %" if behind else ""
-        text = ", ".join(
-            filter(None, [f"simulated {seconds(date_s)} in {duration(now_s - began_s)}", share, remaining])
-        )
+        spent = duration(now_s - began_s)
+        text = ", ".join(filter(None, [f"simulated {seconds(date_s)} in {spent}", share, remaining]))
         if terminal is None:
             note(f"lepaute: {text}")
         else:

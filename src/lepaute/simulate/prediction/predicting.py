@@ -212,7 +212,12 @@ class _Batch:
             ]
         if self.simulator.parallel:
             return self._by_application(run_tasks(tasks, progress, clocked=self.clocked))
-        return self._by_application({task.key: task.work() for task in tasks})
+        finished: dict[Key, SimulatedRun] = {}
+        for task in tasks:
+            finished[task.key] = task.work()
+            if progress is not None:
+                progress(sum(task.cost for task in tasks[: len(finished)]) / sum(task.cost for task in tasks))
+        return self._by_application(finished)
 
     def extrapolation_sds(self, runs_of: Sequence[MappingOf[str, Sequence[SimulatedRun]]]) -> dict[int, float]:
         """Relative standard deviation of the time by errors of extrapolated kernels, by place of the application."""

@@ -80,7 +80,7 @@ def run_watched(
     try:
         while not child.has_ended():
             now_s = awake.look(suspended=child.is_suspended)
-            if (seen := _read(progress_file)) != last:
+            if (seen := _read(progress_file)) not in ("", last):  # it is empty while it is written
                 last, last_s = seen, now_s
                 if on_progress is not None:
                     on_progress(_date(seen))
