@@ -237,8 +237,9 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     )
     keep = columns["name"] != names.get((PHASE, REGION_BEGINS), -1)
     columns = {column: values[keep] for column, values in columns.items()}
+    main_s = numpy.where(columns["thread"] == 0, columns["duration_s"], 0.0)  # others overlap it
     is_wait = columns["name"] == names.get((KERNEL, WAITING), -1)
-    waited_s, in_calls_s = (float(columns["duration_s"][rows].sum()) for rows in (is_wait, columns["kind"] == MPI))
+    waited_s, in_calls_s = (float(main_s[rows].sum()) for rows in (is_wait, columns["kind"] == MPI))
     outside_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
     metadata = {
         **metadata,
