@@ -9,13 +9,12 @@ cd "$(dirname "$0")/.."
 wheel=${1:?usage: scripts/try_wheel.sh WHEEL [SUITE]}
 suite=${2:-bookworm}
 root=$(mktemp -d)
-trap 'umount -q "$root/proc" || true; rm -rf "$root"' EXIT
+trap 'umount -q "$root/proc" || true; rm -rf "$root" "$root.log"' EXIT
 inside() { chroot "$root" env -i HOME=/srv LANG=C.UTF-8 COLUMNS=80 PATH=/v/bin:/usr/bin:/bin sh -c "cd /srv && $1"; }
 fail() { echo "try_wheel.sh: $*" >&2; exit 1; }
 
 debootstrap --variant=minbase --include=python3,python3-venv "$suite" "$root" >"$root.log" 2>&1 ||
   { tail -n 5 "$root.log" >&2; fail "debootstrap $suite failed"; }
-rm -f "$root.log"
 mount -t proc proc "$root/proc"
 ! inside 'command -v cc gcc mpicc' || fail 'there is a compiler in the empty system'
 
@@ -53,6 +52,7 @@ misses compare 'compare openmpi mpich'
 misses study 'study ready nb-and-grid -p dahu'
 misses watch 'watch test --store store'
 # Commands that need these need another extra first, so they are asked for from Python.
+inside 'pip install --quiet --no-index --find-links /wheels "lepaute[watch]"'
 told() {
   echo ">>> $2"
   inside "python -c 'from lepaute.errors import LepauteError
@@ -64,7 +64,7 @@ except LepauteError as problem:
   [[ $(<"$root/out") == *"pip install 'lepaute[$1]'" ]] || fail "the extra $1 is not named"
 }
 told postgresql 'import lepaute.watch.store.postgresql as module; module.PostgresqlBackend("postgresql://nowhere/store", create=False)'
-told otf2 'import lepaute.simulate.trace.viewers as module; module._package()'
+told otf2 'import lepaute.simulate.trace.otf2_reader as module; module.convert(module.Path("traces.otf2"))'
 told mcmc 'import lepaute.measure.fit.population.posterior as module; module._libraries()'
 inside 'pip install --quiet --no-index --find-links /wheels "lepaute[all]"'
 awk '/<!-- not run/ { skip = 1 } /^```$/ { skip = 0 } /^\$ lepaute/ && !skip { print substr($0, 11) }' README.md |

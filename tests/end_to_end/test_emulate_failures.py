@@ -147,10 +147,10 @@ def test_an_option_of_the_program_without_two_dashes_is_told_where_it_belongs(pl
         ("mpicc", ["-lm"], "another MPI than SimGrid's"),
     ],
 )
-def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_it(
-    compiler: str | None, flags: list[str], said: str, platform: Path, temporary: Path, tmp_path: Path
+def test_a_program_that_is_not_built_for_emulation_is_refused_before_anything_else_is_built(
+    compiler: str | None, flags: list[str], said: str, platform: Path, temporary: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    compiler_folder()
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "home"))
     program = tmp_path / "other"
     program.write_text("#!/bin/sh\n")
     if compiler is not None:
@@ -160,6 +160,7 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_with_how_to_build_
     line = complaint(emulate(platform, "--", program))
     assert said in line
     assert "lepaute emulate compilers" in line
+    assert not (tmp_path / "home" / "simblas").exists()
 
 
 def test_samples_of_smpi_are_refused_by_name(platform: Path, tmp_path: Path) -> None:

@@ -174,7 +174,8 @@ def test_bad_input_is_one_line_and_status_2(arguments, expected, tmp_path, capsy
     assert printed.out == ""
 
 
-def test_the_platform_of_another_machine_is_refused_and_says_what_differs(real_hpl, tmp_path, refusal_of):
+def test_the_platform_of_another_machine_is_refused_before_hpl_is_built(tmp_path, refusal_of, monkeypatch):
+    monkeypatch.setattr("lepaute.measure.verify.real_run.build_hpl", lambda **_: pytest.fail("HPL was built"))
     sizes = ["--n", "64", "--nb", "32", "--grid", "1x1"]
     line = one_line(refusal_of("verify", "hpl", "-p", "dahu", *sizes, "--output", tmp_path / "out"))
     assert "is the platform of another machine (cores: 32, on this machine" in line

@@ -1,7 +1,7 @@
 """What a run keeps on the disk: journals, tables, the workspace, and what of them survives a cut at any byte."""
 
 import contextlib
-import multiprocessing
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support_disk import small_disk
-from support_limits import HANG_S, wait_until
+from support_limits import HANG_S
 
 from lepaute.errors import InputError
 from lepaute.kit.journal import Journal, drop_broken_end, entries
@@ -85,26 +85,28 @@ def test_a_row_that_does_not_fit_its_table_is_refused_and_leaves_nothing(tmp_pat
     table.close()
 
 
-def hold(archive: Path, ready, done) -> None:
-    workspace = Workspace.create(archive, RunState(run_id="x"))
-    ready.set()
-    done.wait(HANG_S)
-    workspace.close()
+HOLDING = """
+import sys
+from pathlib import Path
+from lepaute.measure.experiment.entries import RunState
+from lepaute.measure.experiment.workspace import Workspace
+workspace = Workspace.create(Path(sys.argv[1]), RunState(run_id="x"))
+print("created", flush=True)
+sys.stdin.read()
+workspace.close()
+"""
 
 
 def test_a_workspace_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    ready, done = context.Event(), context.Event()
-    other = context.Process(target=hold, args=(tmp_path / "x.zip", ready, done))
-    other.start()
-    wait_until(lambda: ready.is_set() or not other.is_alive(), "a workspace of another process")
-    assert other.is_alive()
+    words = [sys.executable, "-c", HOLDING, str(tmp_path / "x.zip")]
+    other = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "created\n"
     with pytest.raises(InputError, match=f"process {other.pid};"):
         Workspace.reopen(folder_of(tmp_path / "x.zip"))
     with pytest.raises(InputError, match="an interrupted run is there"):
         Workspace.create(tmp_path / "x.zip", RunState())
-    done.set()
-    other.join(HANG_S)
+    other.communicate(timeout=HANG_S)
     Workspace.reopen(folder_of(tmp_path / "x.zip")).close()
 
 

@@ -179,7 +179,7 @@ def test_options_that_say_otherwise_than_the_results_are_refused(words, complain
 def test_several_results_of_one_case_are_one_row_with_their_spread(tmp_path, capsys):
     file = tmp_path / "three.out"
     file.write_text("\n".join([LINE, LINE.replace("5.998e+01", "5.600e+01"), LINE.replace("5.998e+01", "6.300e+01")]))
-    assert main([*OF_FILE, str(file)]) == 0
+    assert main([*OF_FILE, str(file)]) == 3
     text = capsys.readouterr().out
     assert "All real runs, s:" in text
     assert len(text.splitlines()) == 3 + 2 + 1 + 2
@@ -193,37 +193,49 @@ def test_what_no_file_and_no_option_says_of_the_runs_is_told(tmp_path, capsys):
     file = tmp_path / "grep.out"
     file.write_text(LINE)
     words = [*OF_FILE, str(file)]
-    assert main(words) == 0
+    assert main(words) == 3
     assert (
         "warning: grep.out: no list of parameters above the results; assumed, unless --dat HPL.dat or other options "
         "are given: --swap binary-exchange --l1 transposed --u transposed --equil 1 --align 8\n"
     ) in capsys.readouterr().err
-    assert main([*words, *"--swap mix --swap-threshold 64 --l1 transposed --equil 1 --align 8".split()]) == 0
+    assert main([*words, *"--swap mix --swap-threshold 64 --l1 transposed --equil 1 --align 8".split()]) == 3
     assert "given: --u transposed\n" in capsys.readouterr().err
-    assert main([*COMMAND]) == 0
+    assert main([*COMMAND]) == 1
     assert "assumed" not in capsys.readouterr().err
 
 
 def test_an_hpl_dat_gives_what_lines_without_a_list_of_parameters_leave_out(tmp_path, capsys):
     file, dat = tmp_path / "grep.out", tmp_path / "HPL.dat"
     file.write_text(LINE)
-    dat.write_text(HplDat.of(Hpl(n=9, swap="spread-roll", u="no-transposed")).text())
-    words = ["verify", "hpl", "--results", str(file), "-p", "dahu", "--runs", "2", "--json"]
-    assert main([*words, "--dat", str(dat)]) == 0
-    parameters = json.loads(capsys.readouterr().out)["parameters"]
+    same = Hpl(n=2000, p=1, q=2, swap="spread-roll", u="no-transposed")
+    dat.write_text(HplDat.covering([same, replace(same, n=1000), replace(same, nb=64)]).text())
+    words = [*OF_FILE, str(file), "--json", "--tolerance", "100%", "--dat", str(dat)]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    parameters = json.loads(printed.out)["parameters"]
     assert (parameters["swap"], parameters["u"], parameters["n"]) == ("spread-roll", "no-transposed", 2000)
+    assert "warning: grep.out: no results of 3 further cases of the HPL.dat" in printed.err
+    for other, difference in (
+        (replace(same, n=1000), "N is 2000, and HPL.dat has 1000"),
+        (replace(same, p=2, q=1), "P x Q is 1 x 2, and HPL.dat has 2 x 1"),
+        (replace(same, rfact="left"), "RFACT is right, and HPL.dat has left"),
+        (replace(same, pmap="column"), "PMAP is row, and HPL.dat has column"),
+    ):
+        dat.write_text(HplDat.of(other).text())
+        assert main(words) == 2
+        assert capsys.readouterr().err == f"lepaute: grep.out:1: {difference}\n"
 
 
 def test_a_run_that_took_longer_is_told_so_with_the_predicted_times_and_where_to_look(tmp_path, capsys):
     file = tmp_path / "slow.out"
     file.write_text(_result(n=4000, time_s=4.0))
     words = ["verify", "hpl", "-p", "dahu", "--runs", "10", "--results", str(file)]
-    assert main(words) == 0
+    assert main(words) == 1
     out = capsys.readouterr().out
     predicted_s = re.match(r"Your slow.out is slow: 4.00 s, predicted ([0-9.]+) s \(error -", out)[1]
     (error,) = set(re.findall(r"-[0-9.]+ %", out))  # the first line and the table have one figure of one fact
     (rate,) = re.findall(r"Gflop/s, predicted ([0-9.]+)", out)
-    assert main([*words, "--json"]) == 0
+    assert main([*words, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert f"{told['rate_gflops']['mean']:.3g}" == rate
     assert float(predicted_s) == pytest.approx(told["time_s"]["mean"], rel=0.05)

@@ -191,6 +191,7 @@ def test_a_compiler_of_simgrid_is_not_an_mpi_library(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("no-such-mpi", "no-such-mpi: not found; give the compiler wrapper"),
+        ("mpihc", "mpihc: not found (did you mean mpich?); give"),
         (".", "has no bin/mpicc"),
         ("module:", "'' is not the name of an environment module"),
         ("module:--version", "'--version' is not the name"),

@@ -87,6 +87,13 @@ def test_a_program_prints_below_the_line_of_its_progress(monkeypatch: pytest.Mon
     stream, now_s = Terminal(), [0.0]
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(terminal.time, "monotonic", lambda: now_s[0])
+    with terminal.simulated_date(4, 3600.0, 2.0) as (tell, tell_share, _):
+        tell_share(0.25)
+        now_s[0] = 30.0
+        tell(1.0)
+    assert "\r\033[Ksimulated 1.00 s in 30 s, 38 %, about 50 s left " in stream.getvalue()
+    stream, now_s[0] = Terminal(), 0.0
+    monkeypatch.setattr(sys, "stderr", stream)
     with terminal.simulated_date(1, 3600.0) as (tell, _, end_line):
         end_line()
         assert stream.getvalue() == ""

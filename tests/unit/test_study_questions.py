@@ -140,6 +140,7 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     assert "caveats: dlocswp is not modelled by the platform, so taken to cost nothing; " in short
     said = output_of("study", "tune", "ask.yaml", "--resume", "--details")
     assert said.startswith("Best: nb=192, time 4.")
+    assert " Gflop/s" in said.partition("\n")[0]
     assert "rivals  1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain" in short
     assert "decide  `lepaute calibrate --nb 96,192`, or --real-runs N" in short
     assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / "HPL.dat").combinations()] == [192]
@@ -148,6 +149,8 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     answer = json.loads(Path("ask.results/answer.json").read_text())
     first, second = answer["standings"]
     assert second["value"] / first["value"] == pytest.approx(second["ratio"]["mean"])
+    assert first["rate_gflops"] / second["rate_gflops"] == pytest.approx(second["ratio"]["mean"])
+    assert "  time, s  rate, Gflop/s  against the best" in short
     assert [one["comparable"] for one in (first, second)] == [True, False]
     assert answer["ahead"] == []
     assert len(answer["caveats"]) == sum(line.startswith("warning: ") for line in said.splitlines())

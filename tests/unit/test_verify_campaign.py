@@ -259,7 +259,7 @@ def test_cases_of_which_every_run_was_disturbed_are_told_apart_from_the_others()
     table, _, _ = whole({1: [1.0], 2: [1.0]}, {0: [2.0] * 4}, CASES[:3])
     assert sentence(table).splitlines()[1:] == [
         "Every run of 1 case was disturbed by other load. "
-        "The other 2: 2 of 2 runs inside their 95 % prediction intervals; error 0.0 % (N ≥ 4000)."
+        "The other 2: 2 of 2 runs inside their 95 % prediction intervals; error +0.0 % (N ≥ 4000)."
     ]
     table, _, _ = whole({}, {0: [2.0] * 4}, CASES[:1])
     nothing, counts = sentence(table).splitlines()
@@ -282,7 +282,8 @@ def test_the_sentence_counts_cases_and_averages_the_errors_of_large_ones():
     table, _, _ = whole({0: [1.0], 1: [1.0], 2: [1.02], 3: [0.8]}, {}, CASES)
     # Errors for N = 4000: -1.96 % and +25 %: mean absolute 13.48 %.
     assert sentence(table) == (
-        "3 of 4 runs inside their 95 % prediction intervals; mean absolute error 13.5 % (N ≥ 4000)."
+        "3 of 4 runs inside their 95 % prediction intervals; mean absolute error 13.5 % "
+        "(predicted relative to measured, N ≥ 4000)."
     )
 
 

@@ -231,12 +231,12 @@ def hpl(
 
 
 def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "Mapping") -> float | None:
-    """The simulated date at which the only run will end, by a quick prediction; None where that is not quick. Raises
-    InputError for what does not fit on the platform."""
+    """The simulated date at which a run of the only case will end, by a quick prediction; None where that is not quick.
+    Raises InputError for what does not fit on the platform."""
     from lepaute.simulate.apps.hpl.emulation import START_S
 
     is_long = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is not None
-    if is_long or len(hpls) > 1 or simulation.runs > 1:
+    if is_long or len(hpls) > 1:
         return None
     (prediction,) = predict_all(hpls, simulation.given_platform, simulation.request(mapping=mapping))
     return START_S + prediction.time_s.mean

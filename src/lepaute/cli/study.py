@@ -13,7 +13,7 @@ from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import App, AsJson, Details, reject_other_options
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, say, warn
-from lepaute.cli.verify_site import opened_site, sentinel_guard, where_of
+from lepaute.cli.verify_site import opened_site, refuse_other_machine, sentinel_guard, where_of
 from lepaute.errors import InputError
 from lepaute.kit.options import option_field
 from lepaute.kit.printable import terminal_columns
@@ -256,6 +256,7 @@ def _tuned_for_real(
     for case in cases:
         check_machine(case)
     where = where_of(None, Request(), None, None, other_machine=other_machine)
+    refuse_other_machine(platform, where)
     program, threads = build_program(note), cases[0].threads_per_rank
     campaign_folder = options.folder(file.stem) / CAMPAIGN
     resumed = campaign_folder if options.resume and campaign_folder.exists() else None

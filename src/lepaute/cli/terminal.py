@@ -206,28 +206,28 @@ def simulated_date(
     runs: int, most_s: float, whole_s: float | None = None, every_s: float = 1.0
 ) -> Iterator[tuple[Callable[[float], None], Callable[[float], None], Callable[[], None]]]:
     """Gives functions that are told the simulated date of a run, and the share of the runs that is done: shows both on
-    standard error; where that is no terminal, a line a minute. A second after it has begun it is announced. The third
-    ends the line that is shown, before something else is printed.
+    standard error, with the time left; where that is no terminal, a line a minute. A second after it has begun it is
+    announced. The third ends the line that is shown, before something else is printed.
 
     runs, most_s : how many there are, and the seconds after which one is ended
-    whole_s : simulated seconds of the only run, as predicted, by which it is told how long it will take; None: how long
-        a program will run is not known in advance
+    whole_s : simulated seconds of each run, as predicted, by which it is told how long it will take; None: how long a
+        program will run is not known in advance
     """
     terminal = unfiltered(sys.stderr) if sys.stderr.isatty() else None
     began_s = last_s = time.monotonic()
-    period_s, announced, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0
+    period_s, announced, done, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0, 0.0
     is_open = False
     pace = _Pace(began_s)
 
     def tell_share(share: float) -> None:
-        nonlocal behind
-        behind = share
+        nonlocal done, behind
+        done = behind = share
 
     def tell(date_s: float) -> None:
         nonlocal last_s, announced, behind, is_open
         now_s = time.monotonic()
         if whole_s:
-            behind = min(date_s / whole_s, 0.99)
+            behind = done + min(date_s / whole_s, 0.99) / runs
         remaining = pace.text(now_s, behind) if behind else ""
         if not announced and now_s - began_s >= (MIN_SPENT_S if whole_s else every_s):
             announced, what = True, f"emulating {counted(runs, 'run')}"
@@ -240,7 +240,10 @@ def simulated_date(
         if now_s - last_s < period_s:
             return
         last_s = now_s
-        text = f"simulated {seconds(date_s)} in {duration(now_s - began_s)}{remaining and f', {remaining}'}"
+        share = f"{100.0 * behind:.0f} %" if behind else ""
+        text = ", ".join(
+            filter(None, [f"simulated {seconds(date_s)} in {duration(now_s - began_s)}", share, remaining])
+        )
         if terminal is None:
             note(f"lepaute: {text}")
         else:

@@ -30,7 +30,6 @@ from lepaute.simulate import Mapping, Prediction, PredictionRequest, predict_all
 from lepaute.simulate.apps.hpl import Hpl, HplFiles
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
 from lepaute.simulate.apps.hpl.hpl_out import SAID_BY_LINES
-from lepaute.simulate.apps.hpl.parameters import places
 
 _RUNS_OF_RESULTS = 10
 #: Arguments of the command that --results goes with, besides those of Hpl that no line of results says.
@@ -115,13 +114,14 @@ def _compared_with_results(
 ) -> Any:
     """Predicts the cases of the file, prints both, and saves the comparison where a folder was asked for; its table.
 
-    Ends with status 1 where HPL itself calls a result wrong.
+    Ends by the verdict, with --tolerance only where HPL itself calls a result wrong.
     Raises InputError for options that would run something, or that say otherwise than the file.
     """
     from lepaute.measure.verify.known_results import CAUSES, FILES, known_results
     from lepaute.measure.verify.verification import JSON_FILE, PLOT_FILE, check_unused
 
-    given = _known_otherwise(context, values, options.dat)
+    given = _known_otherwise(context, values)
+    dat = None if options.dat is None else read_hpl_dat(options.dat)
     if options.platform is None:
         raise InputError("--results are compared with the predictions of a platform; give it with -p PLATFORM")
     folder = options.output if is_given(context, "output") else None
@@ -141,7 +141,7 @@ def _compared_with_results(
         with progress_bar(BAR_AFTER_S) as tell:
             return predict_all(cases, machine, request, progress=lambda share: tell("simulating", share), run_s=run_s)
 
-    known = known_results(results, given, predict, machine, options.ranks_per_node)
+    known = known_results(results, given, predict, machine, options.ranks_per_node, dat)
     warn(known.warnings())
     judged = known.verdict
     # A case that is off, where to look for the cause, and the best cases.
@@ -165,13 +165,13 @@ def _compared_with_results(
             write_atomic(options.report, page(known, title, CAUSES, beside, answer=judged.text, where=where))
     if folder is not None and not options.as_json and known.cases:
         say(f"Picture: {folder / PLOT_FILE}.")
-    if any(weakness.cause == "failed" for weakness in judged.decision.weaknesses):
-        raise typer.Exit(1)
+    if status := judged.status(limited=options.tolerance is not None):
+        raise typer.Exit(status)
     return known.table
 
 
-def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path | None) -> dict[str, Any]:
-    """Fields of Hpl that a line of results does not say, as the command line or an HPL.dat has them.
+def _known_otherwise(context: typer.Context, values: dict[str, Any]) -> dict[str, Any]:
+    """Fields of Hpl that a line of results does not say, as the command line has them.
 
     Raises InputError for options that go with real runs, or that each line of results decides.
     """
@@ -180,8 +180,4 @@ def _known_otherwise(context: typer.Context, values: dict[str, Any], dat: Path |
     reject_other_options(context, _WITH_RESULTS | free, "--results runs nothing and brings its own cases")
     if len(values.pop(COMBINATIONS)) > 1:
         raise InputError("--results are of one choice of what their lines do not say; give one value of each option")
-    given = {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}
-    if dat is None:
-        return given
-    known = read_hpl_dat(dat).values
-    return {name: known[name][0] for name, _ in places() if name not in SAID_BY_LINES} | given
+    return {flags[argument]: values[flags[argument]] for argument in free if is_given(context, argument)}

@@ -12,7 +12,7 @@ from lepaute.cli.fit_text import quality_table
 from lepaute.cli.options import DETAILS_HELP
 from lepaute.cli.simulation import platform_of
 from lepaute.cli.terminal import announce, end_by, json_text, note, notes_printed, progress_bar, say, warn
-from lepaute.cli.verify_site import opened_site, sentinel_guard
+from lepaute.cli.verify_site import opened_site, refuse_other_machine, sentinel_guard
 from lepaute.kit.files import write_atomic
 from lepaute.kit.options import SHARE, option_field
 from lepaute.kit.outputs import check_output_folder
@@ -117,6 +117,8 @@ def verified(
     folder, resume = options.output, options.resume
     plan = Plan(repeats=options.repeats, order_seed=options.seed)
     given = None if options.platform is None else platform_of(options.platform, options.settings)
+    if given is not None:
+        refuse_other_machine(given[0], where)
     program = find_program()
     with held(folder), notes_printed(), ExitStack() as stack:
         coretype = None

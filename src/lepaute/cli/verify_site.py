@@ -66,6 +66,12 @@ def where_of(
     return where
 
 
+def refuse_other_machine(platform: "Platform", where: Where) -> None:
+    """Before anything is built: raises InputError as `opened_site`, of this machine and all but its BLAS."""
+    if where.is_here:
+        check_same_machine(platform, [this_node(None)], other_machine=where.other_machine)
+
+
 def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
     """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
     machine, with which there is nothing to compare."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.command import attempted, run_command
+from lepaute.kit.documents import guess
 from lepaute.kit.files import is_file
 from lepaute.kit.mpi_launcher import (
     INTEL_MPI,
@@ -117,8 +118,9 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
         )
     if path is None:
         raise InputError(
-            f"{text}: not found; give the compiler wrapper of an MPI library (mpicc.mpich), its prefix (/opt/mpich-4), "
-            "its family (openmpi, mpich, intel-mpi, mvapich), or its environment module (module:NAME)"
+            f"{text}: not found{guess(text, [*TITLES, *CC_NAMES])}; give the compiler wrapper of an MPI library "
+            f"(mpicc.mpich), its prefix (/opt/mpich-4), its family ({', '.join(filter(None, TITLES))}), or its "
+            "environment module (module:NAME)"
         )
     if Path(path).name.startswith(LAUNCHER_NAMES):
         return library_of_launcher(find_launcher(path))

@@ -11,10 +11,11 @@ _SCALED = frozenset({"W", "J", "cells/s"})
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 _LEVEL = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)\s*(?:([kKmMgGtT])(i?))?[bB]?\s*")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-#: A blank at which no line is broken: between a number and its unit, after a sign, and in N = 2000 or p = 0.03.
+#: A blank at which no line is broken: between a number and its unit, after a sign, in N = 2000, p = 0.03 or 1 x 2.
 _UNBROKEN = re.compile(
     r"(?<=[0-9]) (?=(?:%|[mnµ]?s|min|h|[kMGTP]?(?:i?B|B/s|flop/s|W|J))(?:[\s,;:.)]|$))"
     r"|(?<=[±×]) (?=[0-9])|(?<=\b\w) (?=[=<] [0-9])|(?<=\b\w [=<]) (?=[0-9])"
+    r"|(?<=[0-9]) (?=[x×] [0-9])|(?<=[0-9] x) (?=[0-9])"
 )
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 #: A number that is no part of a name, an option or a setting; a remark with one; sizes that a call had.
@@ -241,7 +242,7 @@ def p_text(value: float) -> str:
 
 
 def with_nonbreaking_units(text: str) -> str:
-    """The text, in which no line is broken within a quantity: 15.7 s, ± 16.5 %, N = 2000."""
+    """The text, in which no line is broken within a quantity: 15.7 s, ± 16.5 %, N = 2000, 8 x 8."""
     return _UNBROKEN.sub("\u00a0", text)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from lepaute.errors import EnvironmentProblem
 from lepaute.kit.mpi_launcher import MPIRUN_OF_NODES
-from lepaute.measure.design import Design, dgemm_design, p2p_design
+from lepaute.measure.design import Design, dgemm_design
 from lepaute.measure.design.columns import DECLARATION
 from lepaute.measure.design.memory import memory_design
 from lepaute.measure.design.sizes import Triple
@@ -173,12 +173,6 @@ def together(threads: list[int], design: str, seed: int) -> str:
         for thread in threads
     ]
     return "\n".join([*runs, "for one in $all; do wait $one; done"])
-
-
-def pingpong_design(seed: int, *, quick: bool) -> Design:
-    """Messages of all sizes, there and back."""
-    counts = {"pingpong": QUICK_PINGPONGS if quick else PINGPONGS}
-    return p2p_design(seed, counts=counts, size_range_bytes=(1, MAX_BYTES))
 
 
 def messages_inside(node: Nodes, layout: Layout, design: Design, seed: int) -> list[dict[str, float | str]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lepaute.errors import InputError
 from lepaute.kit.later import np, npt
-from lepaute.kit.text import duration, scaled_unit
+from lepaute.kit.text import duration
 from lepaute.simulate.prediction.parts import sampling_sd_of
 from lepaute.simulate.prediction.prediction import Spread, spread_of
 from lepaute.simulate.prediction.trust import Trust
@@ -319,8 +319,8 @@ def label(response: str) -> str:
 
 def amount_of(response: str, values: Spread) -> str:
     """The mean of a response, with the digits that its interval gives it: 15.7 s, 3.03 Tflop/s, cost 166,400."""
-    unit, factor = scaled_unit(RESPONSES.get(response, ("", ""))[1], values.mean)
-    return f"{values.figure(factor)} {unit}" if unit else f"{label(response)} {values.figure(factor)}"
+    unit = RESPONSES.get(response, ("", ""))[1]
+    return values.amount(unit) if unit else f"{label(response)} {values.figure()}"
 
 
 def called(point: Point) -> str:

@@ -23,7 +23,7 @@ from lepaute.stats.control_variates import Adjusted, Controls, adjusted, control
 from lepaute.stats.expanding import Floats
 from lepaute.stats.intervals import prediction_interval, runs_that_tell
 from lepaute.stats.student import student_quantile
-from lepaute.study.evaluation import Outcome, Point, sampling_sd_of_mean, sign_of, spread
+from lepaute.study.evaluation import Outcome, Point, label, sampling_sd_of_mean, sign_of, spread
 from lepaute.study.trust import by_share
 
 #: With fewer runs in common, a point's own spread counts for little: that of all points stands beside it, with as many
@@ -45,6 +45,7 @@ class Standing:
     near        : whether it cannot be told from the best
     enough      : runs of each that would tell it from the best; None if no number would, or there are too few to say
     spread      : of the response over its runs, as a prediction has it: of the best, and of those that are ahead of it
+    rate        : in Gflop/s, of HPL whose response is the time; likewise with an interval of these alone
     """
 
     point: Point
@@ -58,6 +59,7 @@ class Standing:
     trust: Trust
     enough: int | None = None
     spread: Spread | None = None
+    rate: Spread | None = None
 
     @property
     def flagged(self) -> bool:
@@ -95,6 +97,7 @@ class Standing:
             "value": self.value,
             "ratio": {"mean": self.ratio, "low": self.low, "high": self.high},
             "spread": None if self.spread is None else self.spread.to_dict(),
+            "rate_gflops": None if self.rate is None else self.rate.mean,
             "probability_best": self.probability,
             "near_best": self.near,
             "comparable": self.trust.comparable,
@@ -142,6 +145,11 @@ class Ranking:
             *((one, self._apart(one)) for one in self.standings if one.flagged),
         ]
 
+    def figures(self, standing: Standing) -> dict[str, str]:
+        """What tables have of it: the response by its title, and the rate of HPL."""
+        rate = {} if standing.rate is None else {label("rate_gflops"): standing.rate.figure()}
+        return {label(self.response): standing.figure, **rate}
+
     def _apart(self, one: Standing) -> str:
         words = f"not comparable: {one.trust.shortly}"
         if self.best.flagged:
@@ -174,6 +182,12 @@ class _Runs:
         """With the controls at their means."""
         return fsum(adjusted(list(self.logs.values()), self.controls).logs) / len(self.logs)
 
+    @property
+    def gflop(self) -> float:
+        """Of a run, if that is HPL; else NaN."""
+        responses = next(iter(self.outcomes.values())).responses
+        return responses.get("time_s", nan) * responses.get("rate_gflops", nan)
+
     def spread(self, response: str) -> Spread:
         """As of a prediction from these runs."""
         return spread(list(self.outcomes.values()), response, self.controls)
@@ -201,11 +215,6 @@ class _Gap:
     @cached_property
     def mean(self) -> float:
         return fsum(self.left.logs) / self.count
-
-    def moved_to(self, mean: float) -> "_Gap":
-        """The same about another mean."""
-        logs = tuple(log + mean - self.mean for log in self.logs)
-        return replace(self, logs=logs, left=adjusted(logs, self.controls))
 
     @property
     def error_sd(self) -> float:
@@ -268,6 +277,7 @@ def rank(
     gaps = _gaps(runs, best)
     chances = _probabilities(competing, best, gaps, seed) if probabilities else dict.fromkeys(gaps, nan)
     best_mean, stated = best.spread(response).mean, gaps
+    best_rate = best.spread("rate_gflops").mean if response == "time_s" and isfinite(best.gflop) else None
     if again:
         (repeated,), _ = _runs_of(again, response, {}, {best.point: controls_again} if controls_again else {})
         stated = _gaps(runs, best, repeated)
@@ -278,7 +288,11 @@ def rank(
         low, high = (None, None) if run is best else gap.interval or (None, None)
         near = run is best or low is None or high is None or low <= 1.0 <= high
         made = Standing(run.point, len(run.logs), value, ratio, low, high, chance, near, run.trust, gap.enough)
-        standings.append(replace(made, spread=run.spread(response)) if run is best or made.is_ahead else made)
+        by_itself = run is best or made.is_ahead
+        if best_rate is not None:
+            rate = Spread(best_rate * run.gflop / best.gflop / ratio, nan, nan)
+            made = replace(made, rate=run.spread("rate_gflops") if by_itself else rate)
+        standings.append(replace(made, spread=run.spread(response)) if by_itself else made)
     standings.sort(key=lambda standing: (standing.point != best.point, standing.ratio))
     loss = fsum(_loss(gaps[one.point]) for one in competing if one is not best)
     return Ranking(response, tuple(standings), loss, refused)
@@ -325,7 +339,11 @@ def _gap(one: _Runs, best: _Runs, repeated: _Runs | None = None) -> _Gap:
     sd = sqrt(fsum((value - mean) ** 2 for value in residual.logs) / degrees) if degrees > 0.0 else 0.0
     sampling_sds = [sampling_sd_of_mean(runs.outcomes[seed] for seed in seeds) for runs in (one, reference)]
     gap = _Gap(logs, controls, residual, sd, degrees, hypot(*sampling_sds))
-    return gap if repeated is None else gap.moved_to(_gap(one, best).mean)
+    if repeated is None:
+        return gap
+    moved = _gap(one, best).mean - gap.mean
+    logs = tuple(log + moved for log in logs)
+    return replace(gap, logs=logs, left=adjusted(logs, controls))
 
 
 def _gaps(runs: Sequence[_Runs], best: _Runs, repeated: _Runs | None = None) -> dict[Point, _Gap]:

@@ -305,7 +305,7 @@ def _standings(ranking: Ranking) -> list[dict[str, Any]]:
         {
             **one.point,
             "runs": one.runs,
-            label(ranking.response): one.figure,
+            **ranking.figures(one),
             "against the best": words,
             "probability to be the best": one.chance,
             "extrapolated": f"{100.0 * one.trust.computing:.0f} %",

@@ -195,13 +195,10 @@ class Effects:
             seeming = f"{largest.name} explains the most, {100.0 * largest.share:.0f} % {of}, but that may be chance"
             return f"{seeming}; shown to matter: {shares}"
         explained = f"{of.removesuffix(' between the points')}: {shares}"
-        if len(largest.factors) == 1 and all(map(self._is_little, self.single_terms)):
+        widths = [(term.widest[0].high or inf) if self.logarithm and term.widest else inf for term in self.single_terms]
+        if len(largest.factors) == 1 and max(widths, default=0.0) <= 1.0 + LITTLE:
             return f"No factor matters much: {largest.name} the most, {self._width(largest)}{explained}"
         return f"{largest.name} matters most: {self._width(largest)}{explained}"
-
-    def _is_little(self, term: Term) -> bool:
-        """Whether its levels, and so the interactions with it, change the response by little."""
-        return self.logarithm and term.widest is not None and (term.widest[0].high or inf) <= 1.0 + LITTLE
 
     def _width(self, term: Term) -> str:
         """By how much its levels change the response: time 25 % more (95 %: 24 to 27 % more) at 256 than at 128;"""

@@ -33,7 +33,6 @@ from lepaute.study.evaluation import (
     Value,
     answered,
     by_point,
-    label,
     shown,
     sign_of,
     trials_of,
@@ -179,15 +178,19 @@ class Tuned:
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
         """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
         many more there are."""
-        titles = (*self.ranking.best.point, "runs", label(self.ranking.response), "against the best")
         best_rows = self.ranking.rows[:MAX_ROWS]
-        rows = [(*map(shown, row.point.values()), row.runs, row.figure, words) for row, words in best_rows]
+        titles = (*self.ranking.best.point, "runs", *self.ranking.figures(best_rows[0][0]), "against the best")
+        rows = [
+            (*map(shown, row.point.values()), row.runs, *self.ranking.figures(row).values(), words)
+            for row, words in best_rows
+        ]
         return titles, rows, len(self.ranking.standings) - len(rows)
 
     def _value_of(self, one: Standing) -> str:
         name, unit = RESPONSES.get(self.ranking.response, (self.ranking.response, ""))
         assert one.spread is not None  # of the best, and of those that are ahead of it
-        return f"{name.removeprefix('the ')} {one.spread.text(unit)}"
+        rate = "" if one.rate is None else f", {one.rate.amount('Gflop/s')}"
+        return f"{name.removeprefix('the ')} {one.spread.text(unit)}{rate}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""

@@ -41,10 +41,6 @@ class Reached:
     limit: str
     later: float | None = None
 
-    def with_more(self, share: float) -> float:
-        """The half-width with this many times the blocks: what is above the floor falls as an error of a mean does."""
-        return sqrt(self.half_width**2 - max(0.0, self.half_width**2 - self.floor**2) * (1.0 - 1.0 / share))
-
 
 @dataclass(frozen=True, slots=True)
 class Goal:
@@ -71,7 +67,8 @@ class Goal:
 
     def text(self, reached: Reached, blocks: int, minute_blocks: float) -> str:
         """One line; minute_blocks: blocks that a minute makes."""
-        more = reached.with_more(1.0 + minute_blocks / blocks)
+        above = max(0.0, reached.half_width**2 - reached.floor**2)  # falls as the error of a mean does
+        more = sqrt(reached.half_width**2 - above * minute_blocks / (blocks + minute_blocks))
         why = "" if reached.half_width <= self.precision else f", short of {percent(self.precision)}"
         if reached.later is not None and reached.later > NEAR_FLOOR * reached.half_width:
             why += f"; {duration(LATER_S)} later to ± {percent(reached.later)}, as this machine drifts"

@@ -165,18 +165,13 @@ def _hierarchies(archive: "Archive", table: pandas.DataFrame) -> "Iterator[Memor
     for node in sorted(set(nodes), key=natural_order):
         rows = table[(nodes == node).to_numpy()]
         thread = int(rows["cpu"].iloc[0]) if "cpu" in rows.columns else 0
+        processor = _text(archive, f"environment/{node}/cpuinfo.txt").splitlines()
         yield memory_hierarchy(
             rows,
             data_caches(_text(archive, f"environment/{node}/lstopo.xml"), thread),
             node=node,
-            virtual=_is_virtual(archive, node),
+            virtual=any(line.startswith("flags") and " hypervisor" in line for line in processor),
         )
-
-
-def _is_virtual(archive: "Archive", node: str) -> bool:
-    """Whether the processor says that a hypervisor is between it and the system."""
-    lines = _text(archive, f"environment/{node}/cpuinfo.txt").splitlines()
-    return any(line.startswith("flags") and " hypervisor" in line for line in lines)
 
 
 def _text(archive: "Archive", member: str) -> str:

@@ -22,7 +22,7 @@ from lepaute.measure import node_test, node_test_disk
 from lepaute.measure import node_test_workloads as workloads
 from lepaute.measure.archive.metadata import MachineFacts
 from lepaute.measure.calibration.machines import equip, layouts_of
-from lepaute.measure.design import Design
+from lepaute.measure.design import Design, p2p_design
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.nodes.results import CommandFailed
@@ -192,7 +192,8 @@ class NodeTest(lp.Job):
             )
 
     def _messages(self) -> None:
-        design = node_test.pingpong_design(self.seed, quick=self._chosen.quick)
+        count = node_test.QUICK_PINGPONGS if self._chosen.quick else node_test.PINGPONGS
+        design = p2p_design(self.seed, counts={"pingpong": count}, size_range_bytes=(1, node_test.MAX_BYTES))
         self.record_of_run.keep("designs/p2p.csv", design.to_csv().encode())
         found: list[tuple[str, str, str, list[dict[str, float | str]]]] = []
 

@@ -153,7 +153,8 @@ def run_cases(
         undisturbed = {recorded.case for recorded in runs if not recorded.disturbed}
         urgent = (at for at, (case, _, attempt) in enumerate(queue) if not attempt or case not in undisturbed)
         case, repeat, attempt = queue.pop(next(urgent, 0))
-        if attempt and not _may_go_on(runs):
+        first_s, more_s = (fsum(run.run.time_s for run in runs if bool(run.attempt) is more) for more in (False, True))
+        if attempt and more_s >= max(first_s, REPEATS_S):
             break
         again = f" (again: {attempt})" if attempt else ""
         progress(cases[case].label + again, len(runs) / (len(runs) + 1 + len(queue)))
@@ -238,14 +239,6 @@ def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:
     if not recorded.disturbed or recorded.attempt >= MAXIMUM_EXTRA_ATTEMPTS:
         return []
     return [(recorded.case, recorded.repeat, recorded.attempt + 1)]
-
-
-def _may_go_on(runs: Sequence[RecordedRun]) -> bool:
-    """For a further attempt."""
-    planned_s, further_s = (
-        fsum(recorded.run.time_s for recorded in runs if bool(recorded.attempt) is further) for further in (False, True)
-    )
-    return further_s < max(planned_s, REPEATS_S)
 
 
 def run_record(case: Case, recorded: RecordedRun) -> dict[str, Any]:

@@ -20,6 +20,8 @@ MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
+#: Of which sign an error is.
+BASIS = "predicted relative to measured"
 LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
 
 
@@ -179,7 +181,7 @@ def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
     judged = table[table["inside_interval"].notna()]
     inside = "No interval: a single simulated run has none (use --runs 10)" if judged.empty else _inside(judged)
     found = one_sided(table["error_percent"].tolist())
-    counts, limits = f"{inside}; {_errors(table, 'error_percent')}.{_wide(judged)}", _without_disturbed(table)
+    counts, limits = f"{inside}; {_errors(table, 'error_percent', BASIS)}.{_wide(judged)}", _without_disturbed(table)
     lines = [
         *([*limits, counts] if table["only_disturbed"].all() else [counts, *limits]),
         *([] if found is None else [found.text(causes)]),
@@ -282,9 +284,10 @@ def _inside(judged: "pandas.DataFrame", suffix: str = "", means: str = "inside_i
     return f"{text} inside {'its' if count == 1 else 'their'} 95 % prediction interval{'' if count == 1 else 's'}"
 
 
-def _errors(table: "pandas.DataFrame", column: str) -> str:
+def _errors(table: "pandas.DataFrame", column: str, basis: str = "") -> str:
+    """Of a single case with its sign, as the table has it."""
     large = table[table["n"] >= LARGE_N] if "n" in table else table
-    where = f" (N ≥ {LARGE_N})" if 0 < len(large) < len(table) else ""
-    errors = (large if len(large) else table)[column].abs()
-    kind = "error" if len(errors) == 1 else "mean absolute error"
-    return f"{kind} {errors.mean():.1f} %{where}"
+    beside = ", ".join(filter(None, [basis, f"N ≥ {LARGE_N}" if 0 < len(large) < len(table) else ""]))
+    errors = (large if len(large) else table)[column]
+    size = f"error {errors.mean():+.1f}" if len(errors) == 1 else f"mean absolute error {errors.abs().mean():.1f}"
+    return f"{size} %{beside and f' ({beside})'}"

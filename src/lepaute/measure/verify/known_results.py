@@ -28,6 +28,7 @@ from lepaute.measure.verify.verification import (
     joint_record,
 )
 from lepaute.simulate import Hpl, Prediction
+from lepaute.simulate.apps.hpl.hpl_dat import HplDat
 from lepaute.simulate.apps.hpl.hpl_out import HplResult, default_of, read_hpl_results
 from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.comparing import sd_on_one_day
@@ -74,6 +75,13 @@ class Verdict:
     causes: tuple[Cause, ...] = ()
     case: "Case | None" = None
     lines: tuple[tuple[str, str], ...] = ()
+
+    def status(self, *, limited: bool) -> int:
+        """Exit status: 1 for slower and for failed, 3 where it is not known whether it is slower; limited: by a
+        tolerance, which decides what is slower."""
+        if limited or self.value in (FAILED, FASTER):
+            return int(self.value == FAILED)
+        return self.decision.status("against", strict=True)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -138,7 +146,8 @@ def verdict(
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, common=common))
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
-    size = f"is {way}{among}: {_times(row)} (error {_error(row['error_percent'])})"
+    (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
+    size = f"is {way}{among}: {measured_s} s, predicted {predicted_s} s (error {_error(row['error_percent'])})"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [("rate", f"{rates}, of {case.full_label}")]
@@ -165,12 +174,13 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     messages = 1.0 - computing
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
     outside = prediction.extrapolated_share or 0.0
-    too_much = _more_than_cores_do(case, ratio * predicted_s, platform)
+    flops = hpl.flop_count / (ratio * predicted_s * hpl.ranks * threads)  # of a core
+    too_much = flops > (1.2 * nodes.peak_flops_per_core if nodes.peak_flops_per_core else MAX_OF_A_CORE_FLOPS)
     spare = cores / per_node / threads  # cores for each thread that the prediction has
     several, between = hpl.ranks > 1, hpl.ranks > per_node
     # The only place of these ranges: whether it may be, its name, text, least and largest factor, what it is.
     table = (
-        (too_much or spare >= 1.5, Cause(
+        ((too_much or spare >= 1.5) and round(threads / ratio) != threads, Cause(
             "threads", f"about {threads / ratio:.0f} threads a rank, not {threads} (--threads-per-rank), or a GPU",
             0.0 if too_much else 0.8 / spare, 0.7, too_much or several)),
         (filled > FILLED, Cause(
@@ -205,12 +215,6 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     return sorted(fit, key=lambda cause: (not cause.seen, cause.of_messages is (computing >= MOSTLY)))
 
 
-def _more_than_cores_do(case: "Case", measured_s: float, platform: "Platform") -> bool:
-    hpl, peak_flops = case.hpl, platform.nodes.peak_flops_per_core
-    flops = hpl.flop_count / measured_s / (hpl.ranks * hpl.threads_per_rank)
-    return flops > (1.2 * peak_flops if peak_flops else MAX_OF_A_CORE_FLOPS)
-
-
 def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
     """How far the mean of the runs is from the predicted one, over how far the end of its interval is."""
     end_s = row["mean_high_s"] if ratio > 1.0 else row["mean_low_s"]
@@ -220,11 +224,6 @@ def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
 
 def _error(percent: float) -> str:
     return f"{percent:+.1f} %"
-
-
-def _times(row: dict[Any, Any]) -> str:
-    (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
-    return f"{measured_s} s, predicted {predicted_s} s"
 
 
 #: What errors of one sign may share, where nobody but the user knows how the runs were made.
@@ -238,7 +237,10 @@ FILES = (RESULTS_FILE, JSON_FILE, PLOT_FILE, VECTOR_FILE)
 
 @dataclass(frozen=True)
 class KnownResults:
-    """The results of a file by case, and what was predicted for these; table, run_table: as of comparison.compare."""
+    """The results of a file by case, and what was predicted for these; table, run_table: as of comparison.compare.
+
+    dat: of the runs, if that is known
+    """
 
     source: str
     cases: list[Case]
@@ -246,6 +248,7 @@ class KnownResults:
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
     verdict: Verdict
+    dat: HplDat | None = None
 
     @property
     def decision(self) -> Decision:
@@ -253,14 +256,17 @@ class KnownResults:
         return self.verdict.decision
 
     def warnings(self) -> list[str]:
-        """Parameters that neither the file nor the command line says."""
+        """Cases without results, and parameters that neither the file nor the command line says."""
+        lines = []
+        if self.dat is not None and (missing := self.dat.unlike(result.hpl for result in self.results)):
+            lines.append(f"{self.source}: no results of {counted(missing, 'further case')} of the HPL.dat")
         if assumed := dict.fromkeys(field for result in self.results for field in result.assumed):
             values = " ".join(f"--{field.replace('_', '-')} {default_of(field)}" for field in assumed)
-            return [
+            lines.append(
                 f"{self.source}: no list of parameters above the results; assumed, unless --dat HPL.dat or other "
                 f"options are given: {values}"
-            ]
-        return []
+            )
+        return lines
 
     def bests(self) -> list[str]:
         """For each N of which there are several cases: the fastest that was measured, and that was predicted."""
@@ -328,18 +334,19 @@ def known_results(
     predict: "Callable[[Sequence[Hpl], int], Sequence[Prediction]]",
     platform: "Platform",
     per_node: int | None = None,
+    dat: HplDat | None = None,
 ) -> KnownResults:
     """The results of the file against the predictions of their cases, one for all results of the same parameters.
 
     Results whose residual check failed are not compared; where all did, nothing is predicted.
     predict(cases, repeat): another `repeat` is another run on the same machines and days; of cases with several results
-    given, errors: as in hpl_results.parse_hpl_results
+    given, dat, errors: as in hpl_out.parse_hpl_results
     """
-    read = read_hpl_results(path, given)
+    read = read_hpl_results(path, given, dat)
     results = [result for result in read if not result.failed]
     if not results:
         judged = verdict(path.name, read, (), (), platform)
-        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged)
+        return KnownResults(path.name, [], read, pandas.DataFrame(), pandas.DataFrame(), judged, dat)
     hpls = list(dict.fromkeys(result.hpl for result in results))
     predictions = dict(zip(hpls, predict(hpls, 0), strict=True))
     several = [hpl for hpl, count in Counter(result.hpl for result in results).items() if count > 1]
@@ -351,4 +358,4 @@ def known_results(
     runs = pandas.DataFrame(rows)
     table = compare(cases, runs)
     judged = verdict(path.name, read, cases, table.to_dict("records"), platform, per_node)
-    return KnownResults(path.name, cases, read, table, runs, judged)
+    return KnownResults(path.name, cases, read, table, runs, judged, dat)

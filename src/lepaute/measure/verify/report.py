@@ -12,7 +12,7 @@ from lepaute.kit.report.page import figure_svg, records_table, render
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, significant, value_and_interval
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
+from lepaute.measure.verify.comparison import BASIS, CAUSES, decision_of, sentence, sentence_without_drift
 from lepaute.measure.verify.machine import MachineDrift
 from lepaute.measure.verify.naming import names_of_cases, varied_columns
 from lepaute.measure.verify.plot import plot
@@ -259,7 +259,7 @@ def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
     return [
         (f"{predicted_s} s", f"predicted for {case.full_label}"),
         (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
-        (f"{row['error_percent']:+.1f} %", "error of that"),
+        (f"{row['error_percent']:+.1f} %", f"error, {BASIS}"),
     ]
 
 

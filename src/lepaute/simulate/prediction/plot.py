@@ -58,7 +58,9 @@ def plot_prediction(
         axes = new_figure((8, 4.2), for_file=path is not None).add_subplot()
     unit, factor = time_unit(spread.mean, 1e-3)
     runs = [run.time_s for run in prediction.run_list]
-    height = _curve(axes, prediction, _view(spread, [*runs, *real_s]), factor)
+    low, high = (end(*runs, *real_s, bound) for end, bound in ((min, spread.low), (max, spread.high)))
+    margin = (spread.high - spread.low) / 3.0 or 0.05 * spread.mean or 1.0
+    height = _curve(axes, prediction, (max(low - margin, 1e-3 * spread.mean), high + margin), factor)
     top = 1.0 if height is None else height
     axes.axvline(factor * spread.mean, color=PREDICTED, lw=1.8, label="mean")
     label = counted(len(runs), "simulated run")
@@ -84,12 +86,6 @@ def plot_prediction(
     if is_new:
         axes.set_title(subject, loc="left", fontsize=9, color=SOFT)
     return _finished(axes, path, finding if is_new else f"{finding}\n{subject}", [prediction], is_new=is_new)
-
-
-def _view(spread: "Spread", values: Sequence[float]) -> tuple[float, float]:
-    """The seconds that are shown: interval and values, and a third of the interval on either side."""
-    margin = (spread.high - spread.low) / 3.0 or 0.05 * spread.mean or 1.0
-    return max(min(spread.low, *values) - margin, 1e-3 * spread.mean), max(spread.high, *values) + margin
 
 
 def _curve(axes: "Axes", prediction: "Prediction", view: tuple[float, float], factor: float) -> float | None:

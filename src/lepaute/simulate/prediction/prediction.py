@@ -72,6 +72,11 @@ class Spread:
         factor *= scale
         return with_interval(factor * self.mean, factor * self.low, factor * self.high, unit, basis)
 
+    def amount(self, unit: str) -> str:
+        """The mean in the unit that suits it: 777 Gflop/s."""
+        scaled, factor = scaled_unit(unit, self.mean)
+        return f"{self.figure(factor)} {scaled}"
+
     def figure(self, factor: float = 1.0) -> str:
         """The mean with the digits that its interval gives it, without a unit."""
         figure, bounds = value_and_interval(factor * self.mean, factor * self.low, factor * self.high)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.kit.text import counted, ranks_text, scaled_unit
+from lepaute.kit.text import counted, ranks_text
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction.prediction import Prediction, Spread
@@ -48,7 +48,7 @@ def _figures(prediction: "Prediction") -> str:
     application, rate = prediction.application, prediction.rate
     text = span_of(prediction.time_s)
     if rate is not None and application.rate is not None:
-        text += f", {_rate(rate, application.rate.unit)}"
+        text += f", {rate.amount(application.rate.unit)}"
     return text
 
 
@@ -56,12 +56,6 @@ def span_of(time_s: "Spread") -> str:
     """A time with its interval in the unit that suits it."""
     text = time_s.text("s")
     return text if time_s.has_interval else f"{text} (one run: no interval)"
-
-
-def _rate(rate: "Spread", unit: str) -> str:
-    """A rate with the digits that its interval gives it; the interval of the time says how sure it is."""
-    shown, factor = scaled_unit(unit, rate.mean)
-    return f"{rate.figure(factor)} {shown}"
 
 
 def where_run(prediction: "Prediction") -> str:

@@ -358,23 +358,15 @@ def resolve_program(program: Path) -> Path:
     return program.resolve()
 
 
-def check_program(
-    program: Path, library: Path, ranks: int = 1, collectives: str | None = None, drawn: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Sentences about what will not be emulated as it should.
-
-    collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
-    Raises InputError if `program` is none that SMPI and simblas can run.
-    """
+def emulable(program: Path) -> Path:
+    """Its whole path; raises InputError if it is none that SMPI and simblas can run. Nothing is built for that."""
+    program = resolve_program(program)
     if not _is_compiled(program):
         raise InputError(
             f"{program} is no compiled program; name the program itself, and {_BUILD}; scripts, as with mpi4py, "
             "cannot be emulated"
         )
-    loaded: dict[str, Path | None] = {}
-    for line in _output_of("ldd", str(program)).splitlines():
-        if line_match := re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line):
-            loaded[line_match[1]] = Path(line_match[2]) if line_match[2] else None
+    loaded = _loaded_by(program)
     for name, path in loaded.items():
         if LIBRARY_FILE.match(name):
             raise InputError(
@@ -392,11 +384,30 @@ def check_program(
             f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: computing that they leave out would cost "
             "nothing; build it without them"
         )
+    return program
+
+
+def program_caveats(
+    program: Path, library: Path, ranks: int = 1, collectives: str | None = None, drawn: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Sentences about what will not be emulated as it should.
+
+    collectives : the MPI library whose algorithms they follow; None: of `drawn` one a run, SMPI's own without any
+    """
+    routines = _symbols(program, "--defined-only") & _routines(library)
+    has = f"the program has {_list(routines)} of its own: computed, and free of charge; leave them out of its build"
     return (
-        *_own_routines(program, library),
-        *_real_routines(program, library, loaded),
+        *([has] if routines else []),
+        *_real_routines(program, library, _loaded_by(program)),
         *_collectives(program, ranks, collectives, drawn),
     )
+
+
+def _loaded_by(program: Path) -> dict[str, Path | None]:
+    """The libraries that it needs, and where they are found."""
+    lines = _output_of("ldd", str(program)).splitlines()
+    matches = filter(None, (re.match(r"\s*(\S+) => (?:(/.*) \(0x|not found)", line) for line in lines))
+    return {match[1]: Path(match[2]) if match[2] else None for match in matches}
 
 
 def _is_compiled(file: Path) -> bool:
@@ -416,13 +427,6 @@ def other_mpi_of(path: Path) -> str | None:
         return None
     needed = re.findall(r"\(NEEDED\).*\[([^]]+)\]", _output_of("readelf", "-d", str(path)))
     return next((name for name in needed if LIBRARY_FILE.match(name)), None)
-
-
-def _own_routines(program: Path, library: Path) -> list[str]:
-    routines = _symbols(program, "--defined-only") & _routines(library)
-    if not routines:
-        return []
-    return [f"the program has {_list(routines)} of its own: computed, and free of charge; leave them out of its build"]
 
 
 def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None]) -> list[str]:

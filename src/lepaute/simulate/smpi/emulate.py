@@ -26,9 +26,9 @@ from lepaute.simulate.smpi.building import (
     build_call_recorder,
     build_library,
     calls_blas,
-    check_program,
+    emulable,
     find_simgrid,
-    resolve_program,
+    program_caveats,
 )
 from lepaute.simulate.smpi.emulated_run import (
     MIN_SHARE,
@@ -142,13 +142,13 @@ def emulate_run(
     options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
-    program = resolve_program(program)
+    program = emulable(program)
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
     simgrid, library = find_simgrid(), build_library()
     known = tuple(COLLECTIVES) if drawn else ()
-    warnings = check_program(program, library / LIBRARY, ranks, options.collectives, known)
+    warnings = program_caveats(program, library / LIBRARY, ranks, options.collectives, known)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
@@ -221,8 +221,8 @@ def emulate_run(
         if failure is not None:
             kind = AlgorithmError if drawn and may_be_an_algorithm(ended) else SimulationError
             raise kind(f"{program.name} on {ranks} ranks: {failure}")
-        if keep is not None and files.kernel_log is not None:
-            keep.take_kernels(files.kernel_log)
+        if keep and keep.kernels and files.kernel_log and files.kernel_log.is_file():
+            keep.kernels.write_bytes(files.kernel_log.read_bytes())
         if keep is not None and keep.nodes is not None:
             keep.nodes.write_text(json.dumps(nodes_of(platform, cores)), encoding="utf-8")
     assert report is not None
@@ -244,11 +244,6 @@ class Keep:
         of_smpi = (f"tracing/smpi{which}" for which in ("", "/computing", "/sleeping", "/display-sizes"))
         switched_on = dict.fromkeys(("tracing", *of_smpi), "yes")
         return {**switched_on, "tracing/filename": str(self.trace), "tracing/precision": "12"}
-
-    def take_kernels(self, written: Path) -> None:
-        """Moves the kernels out of the folder of the run."""
-        if self.kernels is not None and written.is_file():
-            self.kernels.write_bytes(written.read_bytes())
 
 
 def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str], None] | None:

@@ -120,7 +120,8 @@ class _Child:
         if self.process.returncode is None:
             # What wait4 says of memory begins with that of the process which this one was forked from.
             status_text = _read(Path(f"/proc/{self.process.pid}/status"))
-            self.peak_rss_bytes = _peak_rss_bytes(status_text) or self.peak_rss_bytes
+            if peak := re.search(r"^VmHWM:\s+(\d+) kB$", status_text, re.MULTILINE):
+                self.peak_rss_bytes = int(peak[1]) * 1024
             self.is_suspended = re.search(r"^State:\s+T", status_text, re.MULTILINE) is not None
             pid, status, used = os.wait4(self.process.pid, os.WNOHANG)
             if pid != 0:
@@ -153,12 +154,6 @@ def _reader(stream: IO[bytes], lines: list[str], on_line: Callable[[str], None] 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     return thread
-
-
-def _peak_rss_bytes(status: str) -> int:
-    """From the status of a process that runs, as Linux shows it; 0 if it does not say."""
-    match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(match[1]) * 1024 if match else 0
 
 
 def _read(path: Path) -> str:
@@ -213,13 +208,14 @@ def why_it_failed(ended: Ended, report: Mapping[str, Any] | None, ranks: int, *,
     """
     if ended.stopped is not None:
         return f"stopped, {ended.stopped}{_BOGUS if has_blas else ''}"
-    if report is not None and ended.status == 0 and _all_is_well(report, ranks):
-        return None
     if report is not None and report["aborted_rank"] >= 0:
         return f"rank {report['aborted_rank']} called MPI_Abort with code {report['abort_code']}: {_last_line(ended)}"
     if report is not None and report["exited_rank"] >= 0:
         status = f"rank {report['exited_rank']} ended with exit status {report['exit_code']}"
         return f"{status} before it called MPI_Finalize: {_last_line(ended)}"
+    # What it printed tells nothing then: a program may speak of memory as it likes.
+    if report is not None and report["finished_ranks"] == ranks and ended.status == 0:
+        return None
     return _of_simgrid(ended, has_blas) or _of_status(ended, report, ranks, has_blas)
 
 
@@ -231,11 +227,6 @@ def may_be_an_algorithm(ended: Ended) -> bool:
     """Whether a run that failed may have failed so: by a signal, or in a deadlock."""
     by_signal = ended.status < 0 and ended.status != -signal.SIGKILL
     return ended.stopped is None and (by_signal or any("Deadlock detected" in line for line in ended.stderr))
-
-
-def _all_is_well(report: Mapping[str, Any], ranks: int) -> bool:
-    """Whether all ranks finished; printed text tells nothing then, for a program may speak of memory as it likes."""
-    return bool(report["finished_ranks"] == ranks and report["aborted_rank"] < 0 and report["exited_rank"] < 0)
 
 
 def _of_simgrid(ended: Ended, has_blas: bool) -> str | None:

@@ -11,7 +11,7 @@ from lepaute.simulate.smpi.process import Limits
 
 if TYPE_CHECKING:
     from lepaute.simulate.smpi.emulate import Options
-    from lepaute.simulate.smpi.request import Folding, Private
+    from lepaute.simulate.smpi.request import Private
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,30 +56,23 @@ class ProgramSettings:
     def for_engine(self) -> "Options":
         """As the engine takes them; raises InputError for any of them that cannot be."""
         from lepaute.simulate.smpi.emulate import Options
+        from lepaute.simulate.smpi.request import Folding
 
+        if self.fold is None and self.private:
+            raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
+        from_bytes = None if self.fold is None else parse_size(self.fold, "--fold")
         return Options(
             computing="measured" if self.computing == "measured" else "none",
             contention=self.contention,
             memory_share=self.memory_share,
             privatize=not self.shared_globals,
-            folding=folding_of(self.fold, self.private or []),
+            folding=Folding(from_bytes, private=tuple(map(private_of, self.private or ()))),
             limits=Limits(self.timeout, self.stall),
             stack_kib=self.stack,
             value_pattern=self.time_pattern,
             collectives=self.collectives,
             sleeping_probes=not self.every_probe,
         )
-
-
-def folding_of(fold: str | None, private: list[str]) -> "Folding":
-    """The folding that the options describe; raises InputError for an invalid one."""
-    from lepaute.simulate.smpi.request import Folding
-
-    if fold is None:
-        if private:
-            raise InputError("--private says what is not folded, and nothing is: give --fold SIZE")
-        return Folding()
-    return Folding(parse_size(fold, "--fold"), private=tuple(private_of(text) for text in private))
 
 
 def private_of(text: str) -> "Private":

@@ -49,7 +49,8 @@ def read_foreign(
     if file_date and date_s is not None:
         raise InputError("--date and --file-date are both given; leave one out")
     source = read_source(path, by_lines=(format.lower() == CSV) if format else mapping is not None)
-    chosen = format.lower() if format else CSV if mapping is not None else _recognised(source)
+    recognised = (name for name, (fits, _) in _READERS.items() if fits(source))
+    chosen = format.lower() if format else CSV if mapping is not None else next(recognised, CSV)
     if chosen not in FORMATS:
         raise InputError(f"the format is {chosen[:40]!r}; it must be one of {', '.join(FORMATS)}")
     if (date_s is not None or file_date) and chosen not in ("hpl", CSV):
@@ -81,10 +82,6 @@ def _with_omitted(values: "pd.DataFrame", source: Source) -> "pd.DataFrame":
     twice = values.attrs.pop("twice", 0)
     values.attrs["omitted"] = tally({**source.omitted, **({"value| that is there twice": twice} if twice else {})})
     return values
-
-
-def _recognised(source: Source) -> str:
-    return next((name for name, (fits, _) in _READERS.items() if fits(source)), CSV)
 
 
 def _unknown(source: Source) -> InputError:

@@ -286,10 +286,6 @@ class PolynomialFit:
         by_both = np.column_stack([self.growth * np.eye(len(self.mean)), self.mean / self.growth])
         return algebra.times(algebra.times(by_both, joint), by_both.T)
 
-    def with_tail_growth(self, growth: float, tail: tuple[float, float]) -> "PolynomialFit":
-        """The same fit with another factor for the tail."""
-        return replace(self, mean=self.mean * (growth / self.growth), growth=growth, tail=tail)
-
     def deviation(self, m: Floats, n: Floats, k: Floats) -> Floats:
         """Standard deviations in seconds, shape of m."""
         if not self.sd_terms:
@@ -494,4 +490,5 @@ def machine_excess(fits: Iterable[PolynomialFit]) -> tuple[float, float]:
 def settled(fit: PolynomialFit, machine: float, machine_error: float = 0.0) -> PolynomialFit:
     """The fit with a tail between its own (many interruptions) and that of the machine (few)."""
     share = fit.excess_calls / (fit.excess_calls + INTERRUPTED_CALLS)
-    return fit.with_tail_growth(1.0 + share * fit.excess + (1.0 - share) * machine, (share, machine_error))
+    growth = 1.0 + share * fit.excess + (1.0 - share) * machine
+    return replace(fit, mean=fit.mean * (growth / fit.growth), growth=growth, tail=(share, machine_error))

@@ -173,22 +173,19 @@ def sentinel_of(found: Sequence[Watch]) -> Sentinel | None:
         return None
     logs = [np.log(watch.duration_s) for watch in quiet]
     m, n, k = quiet[0].size
+    differences = np.concatenate([np.diff(log) for log in logs])
+    # Of single sentinels: von Neumann's, half the mean square of differences.
+    sd = sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
     return Sentinel(
         m=m,
         n=n,
         k=k,
         duration_s=float(np.exp(np.concatenate(logs).mean())),
-        relative_error=_error_of_single(logs) / sqrt(sum(map(len, logs))),
+        relative_error=sd / sqrt(sum(map(len, logs))),
         ended=datetime.fromtimestamp(max(float(watch.date_s[-1]) for watch in found), UTC).isoformat(
             timespec="seconds"
         ),
     )
-
-
-def _error_of_single(logs: Sequence[Floats]) -> float:
-    """Standard deviation of the errors of single sentinels (von Neumann's, half the mean square of differences)."""
-    differences = np.concatenate([np.diff(log) for log in logs])
-    return sqrt(float(np.mean(differences**2)) / 2.0) if len(differences) else 0.0
 
 
 def drift_of(found: Sequence[Watch]) -> Drift | None:

@@ -18,7 +18,7 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hpl_output import is_hpl_output
 from lepaute.kit.options import MAX_COMBINATIONS, options_of
 from lepaute.kit.text import counted
-from lepaute.simulate.apps.hpl.parameters import MOST, Dat, Hpl, code_of, places
+from lepaute.simulate.apps.hpl.parameters import MOST, Hpl, code_of, places
 
 LINES = 31  # of HPL itself; HPCC's file goes on after them
 MAX_VALUES = 20  # HPL's limit of values in a list
@@ -198,20 +198,38 @@ class HplDat:
         others: by field of Hpl, what the file does not say, such as threads_per_rank; the same for all runs
         Raises InputError if there are more than a hundred thousand.
         """
-        known = dict(places())
-        lists = []
-        for _, name in sorted((dat.loop, name) for name, dat in known.items() if dat.loop is not None):
-            together = [name, *(other for other, dat in known.items() if dat.beside == name)]
-            rows = zip(*(self.values[each] for each in together), strict=True)
-            lists.append([dict(zip(together, row, strict=True)) for row in rows])
+        names, lists = self._lists()
         size = math.prod(map(len, lists))
         if size > MAX_COMBINATIONS:
             raise InputError(f"HPL.dat asks for {size} combinations; shorten its lists to at most {MAX_COMBINATIONS}")
-        single = {name: self.values[name][0] for name, dat in known.items() if dat.loop is None and not dat.beside}
+        fields = list(itertools.chain(*names))
         return [
-            Hpl(**single, **{name: value for one in chosen for name, value in one.items()}, **others)
+            Hpl(**dict(zip(fields, itertools.chain(*chosen), strict=True)), **others)
             for chosen in itertools.product(*lists)
         ]
+
+    def _lists(self) -> tuple[list[list[str]], list[list[tuple[Any, ...]]]]:
+        """The fields of each loop, the outermost first, and their values; a grid has two fields."""
+        known = sorted(places(), key=lambda place: -1 if place[1].loop is None else place[1].loop)
+        names = [[name, *(q for q, dat in known if dat.beside == name)] for name, dat in known if not dat.beside]
+        return names, [list(zip(*map(self.values.__getitem__, together), strict=True)) for together in names]
+
+    def contradiction(self, hpl: Hpl, besides: Iterable[str] = ()) -> str:
+        """What a run has that no run of the file has, but for the fields `besides`; empty where there is none."""
+        known, run = dict(places()), _in_file(hpl)
+        for names, rows in zip(*self._lists(), strict=True):
+            value = tuple(run[name] for name in names)
+            if value not in rows and names[0] not in besides and (names != ["swap_threshold"] or hpl.swap == "mix"):
+                each = ([known[name].what for name in names], value, *rows)
+                what, here, *there = (" x ".join(map(str, words)) for words in each)
+                return f"{what} is {here}, and HPL.dat has {', '.join(there)}"
+        return ""
+
+    def unlike(self, hpls: Iterable[Hpl]) -> int:
+        """Number of runs of the file that are none of these, which are of it."""
+        names, lists = self._lists()
+        several = {tuple(getattr(hpl, name) for name in itertools.chain(*names)) for hpl in hpls}
+        return math.prod(len(set(rows)) for rows in lists) - len(several)
 
     def text(self) -> str:
         """The file, as HPL reads it: two titles, output file, device, then a count and a list for each parameter."""
@@ -227,7 +245,9 @@ class HplDat:
             if dat.several:
                 lines[dat.line - 1] = (str(len(values)), f"number of {dat.several}")
             # One blank between values, or HPL counts them off wrongly.
-            lines[dat.line] = (" ".join(str(code_of(dat, value)) for value in values), meaning_of(dat))
+            codes = ", ".join(f"{code} = {word}" for code, word in enumerate(dat.words))
+            meaning = f"{dat.name or dat.what} ({codes})" if codes else dat.name or dat.what
+            lines[dat.line] = (" ".join(str(code_of(dat, value)) for value in values), meaning)
         return "".join(f"{value:<12} {meaning}".rstrip() + "\n" for _, (value, meaning) in sorted(lines.items()))
 
 
@@ -308,13 +328,6 @@ def by_file(runs: Iterable[Run]) -> list[list[Run]]:
         parameters = _in_file(run[0])
         files.setdefault(tuple(parameters[name] for name in single), []).append(run)
     return list(files.values())
-
-
-def meaning_of(dat: Dat) -> str:
-    """Comment behind the values of a parameter: its name, and what the codes mean."""
-    name = dat.name or dat.what
-    meanings = ", ".join(f"{code} = {word}" for code, word in enumerate(dat.words))
-    return f"{name} ({meanings})" if meanings else name
 
 
 #: By the number of the line, as in HPL's own file and in Lepaute's: of counts without the "# " or "number " before, of

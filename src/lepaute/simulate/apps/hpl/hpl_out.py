@@ -145,25 +145,30 @@ class HplResult:
     assumed: tuple[str, ...] = ()
 
 
-def read_hpl_results(path: Path, given: Mapping[str, Any]) -> list[HplResult]:
+def read_hpl_results(path: Path, given: Mapping[str, Any], dat: "HplDat | None" = None) -> list[HplResult]:
     """The results of the file; arguments and errors as in parse_hpl_results."""
     text = read_bytes(path, "results of HPL (HPL.out)", MAX_BYTES).decode(errors="replace")
-    return parse_hpl_results(text, path.name, given)
+    return parse_hpl_results(text, path.name, given, dat)
 
 
-def parse_hpl_results(text: str, name: str, given: Mapping[str, Any]) -> list[HplResult]:
+def parse_hpl_results(text: str, name: str, given: Mapping[str, Any], dat: "HplDat | None" = None) -> list[HplResult]:
     """The results in the text of a file of that name, in its order.
 
     given: fields of Hpl by other means, such as threads_per_rank, or what a file without list of parameters leaves out
-    Raises InputError, naming the line, where there is no result, where the file says otherwise than `given`, or a
-    line contradicts itself.
+    dat: the HPL.dat of the runs, which says what neither the file nor `given` does
+    Raises InputError, naming the line, where there is no result, where the file says otherwise than `given` or `dat`,
+    or a line contradicts itself.
     """
     results: list[HplResult] = []
+    of_dat = {} if dat is None else {field: values[0] for field, values in dat.values.items()}
+    known = {field: value for field, value in of_dat.items() if field not in SAID_BY_LINES} | {**given}
     listed: dict[str, Any] = {}
     lines = ResultLines(name)
     for number, line in enumerate(text.splitlines(), start=1):
         if (printed := lines.result(line, number)) is not None:
-            results.append(_result(printed, {**given, **listed}, name, number))
+            results.append(_result(printed, {**known, **listed}, name, number))
+            if dat is not None and (contradiction := dat.contradiction(results[-1].hpl, given)):
+                _fail(name, number, contradiction)
         elif (match := PARAMETER_LINE.search(line)) is not None:
             said = _parameter(match["name"], match["text"], name, number)
             for field, value in said.items():

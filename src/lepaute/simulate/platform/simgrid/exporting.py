@@ -367,7 +367,8 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
     for name, call in (("os", "send"), ("ois", "isend"), ("or", "receive")):
-        yield f"smpi/{name}", ";".join("{}:{!r}:{!r}".format(s.above_bytes, *getattr(s, call)) for s in segments)
+        overheads = [(s.above_bytes, *getattr(s, call)) for s in segments]
+        yield f"smpi/{name}", ";".join(f"{above}:{intercept!r}:{slope!r}" for above, intercept, slope in overheads)
     eager, detached = thresholds(segments)
     yield "smpi/async-small-thresh", str(eager)
     yield "smpi/send-is-detached-thresh", str(detached)
