@@ -23,10 +23,6 @@ BASE = ["predict", "hpl", "-p", str(Path(__file__).parent.parent / "data" / "pla
 BASE += ["--n", "600", "--nb", "64", "--grid", "2x2", "--runs", "3"]
 
 
-def with_run_effect(relative_sd: float) -> Platform:
-    return override(SMALL, {"days.run_relative_sd": str(relative_sd)})
-
-
 def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it() -> None:
     # one rank only computes; day and discrepancy are factors of all that it does
     platform = override(SMALL, {"kernels[0].discrepancy_relative_sd": "0.1", "days.cpu_relative_sd": "0.1"})
@@ -42,7 +38,7 @@ def test_the_day_and_the_coefficients_of_a_cpu_are_the_same_whatever_runs_on_it(
 
 
 def test_the_ratio_is_that_of_the_stated_times_and_its_interval_holds_the_noise_of_two_runs() -> None:
-    platform, quiet = with_run_effect(0.05), Layers(noise=False)
+    platform, quiet = override(SMALL, {"days.run_relative_sd": "0.05"}), Layers(noise=False)
     one, other = (
         lp.predict(HPL, platform, runs=5, settings=settings, layers=quiet) for settings in ({}, {"scale.dgemm": 0.98})
     )

@@ -286,24 +286,19 @@ def test_results_come_back_from_the_store_bit_for_bit(where: str) -> None:
         assert session.simulated == 0
 
 
-def wait_for_more(process: "subprocess.Popen[bytes]", store: Path, than: int) -> None:
-    """Until the store has more results, or the process has ended."""
-
-    def has_more() -> bool:
-        return (store / "store.json").exists() and count(store) > than
-
-    wait_until(lambda: process.poll() is not None or has_more(), "a further result")
-
-
 @pytest.mark.slow
 def test_a_killed_study_loses_only_what_was_not_written_and_continues_to_the_same_results(tmp_path: Path) -> None:
     runs, order = 60, "3k"
     store = tmp_path / "store"
     argv = [sys.executable, support_study.__file__, str(store), str(runs), order]
     kept = 0
+
+    def has_more() -> bool:
+        return process.poll() is not None or ((store / "store.json").exists() and count(store) > kept)
+
     for _ in range(2):
         process = subprocess.Popen(argv)
-        wait_for_more(process, store, kept)
+        wait_until(has_more, "a further result")
         process.send_signal(signal.SIGKILL)
         process.wait()
         kept = count(store)

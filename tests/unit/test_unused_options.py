@@ -1,7 +1,6 @@
 """Options that a mode of their command makes nothing of: refused by name, before anything is opened or measured."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,10 +64,7 @@ def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.
     }
     unused = [name for name in options if name[2:] not in USED[words].split()]
     assert len(unused) > len(options) / 5
-    given = [name if options[name].is_flag else f"{name}={value_of(name, options[name])}" for name in unused]
+    defaults = {name: param.default for name, param in options.items()} | VALUES
+    values = {name: value if isinstance(value, str) else str(value or 6) for name, value in defaults.items()}
+    given = [name if options[name].is_flag else f"{name}={values[name]}" for name in unused]
     assert refused([*words.split(), *given], capsys).split(", ") == unused
-
-
-def value_of(name: str, parameter: Any) -> str:
-    default = parameter.default
-    return VALUES.get(name) or (default if isinstance(default, str) else str(default or 6))

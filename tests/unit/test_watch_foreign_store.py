@@ -17,7 +17,7 @@ from lepaute.errors import InputError
 from lepaute.watch import open as open_watch
 from lepaute.watch.foreign import FORMATS, read_foreign
 from lepaute.watch.judging.judge import judge
-from lepaute.watch.store import Store, open_store
+from lepaute.watch.store import open_store
 
 DATA = Path(__file__).parents[1] / "data" / "watch"
 GRID5000 = Path(__file__).parents[2] / "examples" / "watch" / "grid5000.yaml"
@@ -63,12 +63,9 @@ def refusal(folder: Path, *files: Path) -> str:
     with lp.watch.open(folder / "store") as watch:
         with pytest.raises(InputError) as refused:
             watch.ingest(files, mapping=mapping if mapping.exists() else None)
-        assert is_empty(watch.store)
+        assert watch.store.values().empty
+        assert watch.store.archives().empty
     return str(refused.value)
-
-
-def is_empty(store: Store) -> bool:
-    return store.values().empty and store.archives().empty
 
 
 def test_a_file_with_a_job_of_the_future_is_refused_with_the_job_and_its_date(tmp_path: Path) -> None:

@@ -50,11 +50,11 @@ def _kernel_seconds(
             continue
         for row in table.rows:  # cpus that have a row of their own
             values = dict(zip(table.columns, row, strict=True))
-            mine = at[(node[at] == values["node"]) & (cpu[at] == values[table.columns[1]])]
-            if len(mine):
-                letters = (m[mine], n[mine], k[mine])
-                mean[mine] = _polynomial({term: values[term] for term in table.mean_terms}, *letters)
-                deviation[mine] = _polynomial({term: values[f"sd:{term}"] for term in table.sd_terms}, *letters)
+            chosen = at[(node[at] == values["node"]) & (cpu[at] == values[table.columns[1]])]
+            if len(chosen):
+                letters = (m[chosen], n[chosen], k[chosen])
+                mean[chosen] = _polynomial({term: values[term] for term in table.mean_terms}, *letters)
+                deviation[chosen] = _polynomial({term: values[f"sd:{term}"] for term in table.sd_terms}, *letters)
     return np.maximum(mean, 0.0), np.maximum(deviation, 0.0)
 
 
