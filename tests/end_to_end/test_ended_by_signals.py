@@ -88,9 +88,9 @@ exec %s "$@"
 
 
 def assert_named_with_its_package(folder: Path, name: str, **environment: str) -> None:
-    verify = ["verify", "hpl", "-p", "dahu", "--n", "100", "--grid", "1x1", "--output", str(folder / "out")]
+    verify = "verify hpl -p dahu --other-machine --n 100 --grid 1x1 --output".split()
     result = ran(
-        [sys.executable, "-m", "lepaute.cli.main", *verify],
+        [sys.executable, "-m", "lepaute.cli.main", *verify, str(folder / "out")],
         env={**os.environ, "LEPAUTE_HOME": str(folder / "home"), **environment},
     )
     assert (result.returncode, result.stdout) == (2, ""), result.stderr
