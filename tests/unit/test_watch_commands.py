@@ -358,8 +358,8 @@ def test_a_silent_answer_says_the_least_change_that_it_would_have_seen_and_stric
 
 
 @pytest.mark.slow
-def test_one_night_names_a_node_of_three_that_became_much_slower_and_health_says_it_alike(tmp_path, capsys) -> None:
-    values = until_today(planted(3, 31, (Fault((2,), -0.1, 30),), 5))
+def test_two_nights_name_a_node_of_three_that_became_much_slower_and_health_says_it_alike(tmp_path, capsys) -> None:
+    values = until_today(planted(3, 32, (Fault((2,), -0.1, 30),), 5))
     with open_store(tmp_path / "store") as store:
         store.add_values(values)
     status, text = answer(capsys, "test", "--store", tmp_path / "store")

@@ -451,7 +451,7 @@ class ChangeEvidence:
         ratios = factors(z, degrees, UPWARDS, reduced)
         self._accumulate(tested, HALF_WEIGHT_DAYS / (begun * (begun + 1)), ratios)
 
-    def _accumulate(self, tested: Booleans, weight: Floats | Integers, ratios: Floats) -> None:
+    def _accumulate(self, tested: Booleans, weight: Floats | Booleans, ratios: Floats) -> None:
         """weight : of a change on this day; ratios : of each of the products, those of shifts first"""
         self.products += np.where(tested, weight, 0)[:, None]
         self.products *= ratios

@@ -68,7 +68,7 @@ class SmallChanges(ChangeEvidence):
         self.begins &= ~tested
 
     def _held(self) -> Booleans:
-        return (self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS)
+        return np.asarray((self.squares[:, 0, 0] >= SETTLED) & (self.largest.max(axis=1) >= SUSPICIOUS), np.bool_)
 
 
 def enough(fleets: Floats | Integers) -> float:
