@@ -47,8 +47,8 @@ typedef struct {
     char magic[8]; /* "LEPREC4" */
     uint32_t header_bytes, row_bytes;
     int32_t rank, ranks, pid, finished; /* lep_record_end */
-    int64_t used, lost;         /* rows written, and rows that found no room */
-    int64_t start_ns;           /* of this rank's clock, after all ranks had come together in MPI_Init */
+    int64_t used, lost;                 /* rows written, and rows that found no room */
+    int64_t start_ns;                   /* of this rank's clock, after all ranks had come together in MPI_Init */
     int64_t end_ns;             /* when the program called MPI_Finalize, or ended without, 0 where it was killed */
     lep_record_clock clocks[2]; /* in MPI_Init, and in MPI_Finalize where the program came that far */
     char host[64], mpi[160];

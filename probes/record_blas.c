@@ -22,7 +22,7 @@ enum { COLUMN_MAJOR = 102, NO_TRANSPOSE = 111, LEFT = 141 };
             real = (__typeof__(real))lep_next_symbol(#symbol);                                                         \
         if (lep_no_work((int)(n_)) || !lep_recording || !lep_call_begin())                                             \
             return real arguments;                                                                                     \
-        int64_t start_ns = lep_starts();                                                                             \
+        int64_t start_ns = lep_starts();                                                                               \
         keep real arguments;                                                                                           \
         int64_t end_ns = lep_clock_ns();                                                                               \
         int one = (which) ? 1 : 0;                                                                                     \

@@ -53,10 +53,11 @@ static inline void write_call(int *code, const char *name, int64_t start_ns, int
 /* A look for something: `found` tells whether it was there, and `vain` writes a look in vain, in another way. It is no
  * message: those who count messages between two moments want to know whether something happened. */
 #define PROBED(name, call, found, what, vain)                                                                          \
-    STAMPED(call, if (found) write_call(&code, name, start_ns, end_ns, what); else if (lep_recording) {                \
-        lep_code(&code, LEP_RECORD_MPI, name);                                                                         \
-        vain;                                                                                                          \
-    })
+    STAMPED(                                                                                                           \
+        call, if (found) write_call(&code, name, start_ns, end_ns, what); else if (lep_recording) {                    \
+            lep_code(&code, LEP_RECORD_MPI, name);                                                                     \
+            vain;                                                                                                      \
+        })
 
 /* For a message, and of a request: what stands as `vain` above. */
 #define LOOKED(from, tag, comm)                                                                                        \
