@@ -33,6 +33,7 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
         *call(2, 200, 205, "MPI_Irecv"), *call(2, 215, 300, "MPI_Waitall"), *call(2, 302, 303, "MPI_Recv"),
         *call(2, 304, 306, "MPI_Sendrecv"), *call(2, 310, 320, "MPI_Bcast", other, kind=2),
         *call(2, 330, 340, "MPI_Test"), *call(2, 350, 360, "MPI_Comm_dup", kind=3), "2:2:1:2:1:370:42000050:17",
+        *call(2, 370, 380, "MPI_Finalize", kind=3),
         "3:1:1:1:1:200:210:2:1:2:1:200:300:800:7",
         "3:1:1:1:1:260:270:2:1:2:1:304:306:8:1", "3:2:1:2:1:304:306:1:1:1:1:260:270:16:2",
     )  # fmt: skip
@@ -56,7 +57,8 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
         "1 send and 1 receive without a record of communication, taken for MPI_PROC_NULL's",
     ]
     assert made.metadata["omitted"] == [
-        "1 state", "1 call of no message", "1 creation of a communicator without one", "1 event that is not one of MPI"
+        "1 state", "2 events of calls that move nothing", "2 events of creations of communicators without one",
+        "1 event that is not of MPI",
     ]  # fmt: skip
     assert numpy.isclose(made.start_s[0], 2e-7)
 

@@ -166,8 +166,8 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
     killed = written(tmp_path / "0", (1, "dgemm", 1, 0, (1, 1, 1)), ranks=3, finished=0, lost=5, spare_bytes=3200)
     assert len(killed.rows) == 1  # the room that was never written holds no calls
     assert trace_of_records([killed], {}).metadata["warnings"] == [
+        "the run ended before MPI_Finalize (on 1 of 3 ranks, the first is rank 0), after 1 call: this is what ran",
         "1 of 3 ranks left a recording",
-        "1 ranks did not come to MPI_Finalize, the first is rank 0",
         "5 calls found no room and are missing",
     ]
 

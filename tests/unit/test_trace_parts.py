@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
         sender, receiver = draws.sample(range(RANKS), 2)
         rows += [call(sender, "Send", receiver, 8.0 * draws.randrange(9)), call(receiver, "Recv", sender)]
         if draws.random() < 0.5:
-            rows += [call(rank, "Iallreduce", comm=0, size_bytes=8.0 + rank, completion=1) for rank in range(RANKS)]
+            rows += [call(rank, "Iallreduce", comm=0, size_bytes=8.0, completion=1) for rank in range(RANKS)]
             rows += [call(rank, "Wait", completion=1) for rank in range(RANKS)]
             rows += [call(rank, "Alltoallv", comm=1, size_bytes=40.0 * rank) for rank in range(1, RANKS)]
     return grouped(write(tmp_path / "run.parquet", rows), 5)

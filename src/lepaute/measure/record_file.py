@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, ranks_text
 from lepaute.simulate.trace.messages import BETWEEN_TWO, TESTS
 from lepaute.simulate.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
 from lepaute.simulate.trace.table import MPI, PHASE, Trace, trace_of_columns
@@ -66,7 +66,9 @@ def read_rank(path: Path) -> RankRecord:
     names = tuple((int(entry["kind"]), _text(entry["name"])) for entry in header["names_of"][: int(header["names"])])
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
-    packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
+    # The rows before MPI_Init had ended are the recorder's own, which measured what a row costs.
+    begins = max(1, int(header["start_ns"]))
+    packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] >= begins)]
     rows = _rows(packed, names)
     last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
     for column in ("start_ns", "end_ns"):
@@ -278,7 +280,9 @@ def _warnings(records: Sequence[RankRecord], ranks: int) -> list[str]:
         warnings.append(f"{len(records)} of {ranks} ranks left a recording")
     unfinished = [record.rank for record in records if not record.finished]
     if unfinished:
-        warnings.append(f"{len(unfinished)} ranks did not come to MPI_Finalize, the first is rank {unfinished[0]}")
+        calls = counted(sum(len(record.rows) for record in records), "call")
+        where = f"on {len(unfinished)} of {ranks_text(ranks)}, the first is rank {unfinished[0]}"
+        warnings.insert(0, f"the run ended before MPI_Finalize ({where}), after {calls}: this is what ran")
     lost = sum(record.lost for record in records)
     if lost:
         warnings.append(f"{lost} calls found no room and are missing")

@@ -62,6 +62,9 @@ TEXTS = ("kind", "name")
 NOBODY = -2
 #: The kernel of which only the passing of time is known: the program's own code.
 COMPUTING = "computing"
+#: Kernels in whose time nothing was recorded: it is neither computing nor the program's own code.
+FLUSH, NOT_MEASURED = "buffer flush", "measurement off"
+GAPS = frozenset((FLUSH, NOT_MEASURED))
 #: No date is later, and no size larger: both are written in nanoseconds and bytes.
 MAX_S, MAX_SIZE = 1e9, 1e18
 

@@ -63,7 +63,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: floa
     }
     reader = _Reader(len(ranks), rate)
     for file in files:
-        for number, words in words_of(file):
+        for number, words in words_of(file, "finalize"):
             reader.take(words, f"{file}, line {number}")
     reader.finish(str(path))
     known: dict[str, Any] = {"source": "simulation", "engine": "SimGrid", "application": "a program"}
@@ -99,11 +99,11 @@ def further_files(path: Path) -> list[Path]:
 class _Rank:
     """A rank's requests: by what the file calls them, and in their order; which test looked at them last.
 
-    is_open: it has begun, with init, and not ended
+    begins, ends : whether the file says so, by init and finalize
     """
 
     def __init__(self, calls: Calls, number: int) -> None:
-        self.calls, self.number, self.is_open = calls, number, False
+        self.calls, self.number, self.begins, self.ends = calls, number, False, False
         self.type = "6"  # what counts are of where the file does not say
         self.by_key: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
         self.key_of: dict[int, tuple[int, ...]] = {}
@@ -164,8 +164,9 @@ class _Reader:
     def _check_complete(self, where: str) -> None:
         """Refuses what is cut, or no whole trace: ranks that are missing or do not end, messages without a side."""
         for number, rank in self.ranks.items():
-            if rank.is_open:
-                raise InputError(f"{where}: rank {number} begins (init) and does not end (finalize); it is truncated")
+            if rank.begins != rank.ends:
+                text = "begins (init) and does not end (finalize)" if rank.begins else "ends and does not begin"
+                raise InputError(f"{where}: rank {number} {text}; it is truncated")
         if (last := max(self.ranks, default=-1)) >= self.count:
             first = next(number for number in range(last) if number not in self.ranks)
             raise InputError(
@@ -183,9 +184,11 @@ class _Reader:
                 raise InputError(text)
 
     def warnings(self) -> list[str]:
+        self._told["open"] = sum(not rank.begins for rank in self.ranks.values())
         said = {
             "waits": ("wait", "for some of several requests, taken for the oldest"),
             "collective": ("collective call", "without a communicator, taken for all ranks"),
+            "open": ("rank", "without init and finalize: whether the file is whole is not known"),
         }
         if self._is_counted:
             said["sleeps"] = ("sleep", "that last as long as a Gflop a second (trace convert --flop-rate)")
@@ -196,8 +199,10 @@ class _Reader:
             raise InputError(f"{where}: begins with {' '.join(words)[:40]!r}, which is not a rank and its action")
         number, action, values = int(words[0]), words[1].lower(), words[2:]
         rank = self.ranks.setdefault(number, _Rank(self.calls, number))
+        rows = len(self.calls)
         if action in ("init", "finalize"):
-            rank.type, rank.is_open = ("0" if values else "6") if action == "init" else rank.type, action == "init"
+            rank.type = rank.type if action == "finalize" else "0" if values else "6"
+            rank.begins, rank.ends = rank.begins or action == "init", rank.ends or action == "finalize"
         elif action in ("compute", "sleep"):
             self._values(values, 1, 1, where, action, "an amount")
             amount = number_in(values[0], where, f"{action}'s amount")
@@ -223,8 +228,8 @@ class _Reader:
             raise InputError(f"{where}: {action}: such a trace does not tell of which requests")
         elif action not in _NOTHING:
             raise InputError(f"{where}: the action {words[1][:40]!r} is not known")
-        else:
-            self.calls.omitted[f"call| of {action}, which moves nothing,"] += 1
+        is_nothing = action in _NOTHING or (len(self.calls) == rows and action == "compute")
+        self.calls.account(f"call| of {action}, which moves nothing," if is_nothing else "")
 
     def _values(self, values: list[str], least: int, most: int, where: str, action: str, what: str) -> None:
         if not least <= len(values) <= most:

@@ -47,7 +47,7 @@ class _Recording:
 
         self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))
-        self.survey.check_complete(self._parts)
+        self.survey.consistency.check_complete(self._parts)
         digest = hashlib.sha256()
         for each in files_of(path):
             with each.open("rb") as file:

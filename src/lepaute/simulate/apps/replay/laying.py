@@ -19,7 +19,7 @@ from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.simulate.apps.replay.survey import Survey, turns
 from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, Trace
+from lepaute.simulate.trace.table import COMPUTING, GAPS, KERNEL, NOBODY, PHASE, Trace
 
 #: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
 DIGITS = 4
@@ -112,7 +112,7 @@ class RecordedPart:
         # A program that computes between tests does so until it is done; one that waits has nothing there.
         in_vain = trace.named(TESTS) & (trace.n > 0)
         more_s = numpy.where(in_vain, numpy.maximum(trace.m * 1e-9 - (trace.n - 1) * test_s, 0.0), 0.0)
-        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING)
+        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(GAPS)
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)
             rows = rows[counted[rows]]

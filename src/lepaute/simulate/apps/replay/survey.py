@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Rows
-from lepaute.simulate.trace.messages import BETWEEN_TWO, IMMEDIATE_SENDS, SENDS, occurrence
-from lepaute.simulate.trace.table import MPI, NOBODY, Trace
+from lepaute.simulate.trace.consistency import Consistency
+from lepaute.simulate.trace.messages import BETWEEN_TWO, occurrence
+from lepaute.simulate.trace.table import MPI, Trace
 
 _MAX_TAG = 2**31 - 1
 
@@ -31,22 +32,20 @@ class Survey:
         self.metadata: dict[str, Any] = {}
         self._sums: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
         self._tags, self._others = numpy.zeros(0, "int64"), numpy.zeros((0, 2), "int64")
-        self._keys, self._surplus = numpy.zeros((0, 4), "int64"), numpy.zeros(0, "int64")
-        self._from_any = False
-        unknown, last = "", -1
+        self.consistency = Consistency(where)
+        unknown = ""
         for part in parts:
             check(part, where)
             rows = Rows(part)
             self.rows += len(part)
             self.metadata = dict(part.metadata)
             self.names |= {part.names[code] for code in numpy.unique(part.name).tolist()}
-            last = max(last, int(part.rank.max(initial=-1)))
             self._add_tags(part)
-            self._add_messages(rows)
+            self.consistency.add(part)
             unknown = self._add_meetings(rows) or unknown
         if not self.rows:
             raise InputError(f"{where}: it has no calls")
-        self.ranks = max(self.metadata.get("ranks") or 0, last + 1)
+        self.ranks = self.consistency.ranks
         if unknown and self.ranks > 1:
             raise InputError(unknown)
         self.sizes = {comm: sums / numpy.maximum(counts, 1) for comm, (sums, counts) in self._sums.items()}
@@ -104,70 +103,15 @@ class Survey:
             return ""
         row = met[comm < 0][0]
         return (
-            f"{self.where}: the ranks of {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at "
-            f"{seconds(float(trace.start_s[row]))}, are not known: the recording does not tell its communicator"
+            f"{self.where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at "
+            f"{seconds(float(trace.start_s[row]))}, is of an intercommunicator (two groups), or of a communicator that "
+            "the recording does not tell: its ranks are not known, and it cannot be replayed"
         )
-
-    # ---- messages ----------------------------------------------------------------------------------------------------
-
-    def _add_messages(self, rows: Rows) -> None:
-        sends, receives = _ends(rows)
-        trace = rows.trace
-        self._from_any |= bool(((trace.peer[receives] < 0) | (trace.tag[receives] < 0)).any())
-        if self._from_any:
-            return  # who gets which message is seen in the simulation
-        keys = numpy.concatenate(
-            (self._keys, _keys(trace, sends, by_sender=True), _keys(trace, receives, by_sender=False))
-        )
-        counts = numpy.concatenate((self._surplus, numpy.ones(len(sends)), -numpy.ones(len(receives))))
-        kinds, key = numpy.unique(keys, axis=0, return_inverse=True)
-        surplus = numpy.bincount(key.reshape(-1), weights=counts, minlength=len(kinds)).astype("int64")
-        self._keys, self._surplus = kinds[surplus != 0], surplus[surplus != 0]
-
-    def check_complete(self, parts: Iterable[Trace]) -> None:
-        """Raises InputError for messages that lack a side: a receive that waits tells most, and of these the first."""
-        if self._from_any or not self._surplus.any():
-            return
-        for sign, does, other in ((-1, "waits for a message from", "sends"), (1, "sends a message to", "receives")):
-            lacking = {
-                tuple(key): abs(int(n))
-                for key, n in zip(self._keys.tolist(), self._surplus, strict=True)
-                if n * sign > 0
-            }
-            alone: list[tuple[float, str]] = []
-            for trace in parts if lacking else ():
-                chosen = _ends(Rows(trace))[0 if sign > 0 else 1]
-                keys = list(map(tuple, _keys(trace, chosen, by_sender=sign > 0).tolist()))
-                rows_of: dict[tuple[int, ...], list[int]] = defaultdict(list)
-                for row, key in zip(chosen.tolist(), keys, strict=True):
-                    if key in lacking:
-                        rows_of[key].append(row)
-                for key, found in rows_of.items():
-                    row = found[-min(lacking[key], len(found))]
-                    start_s, name = float(trace.start_s[row]), trace.names[trace.name[row]]
-                    text = f"rank {trace.rank[row]} {does} rank {trace.peer[row]}, tag {trace.tag[row]}, in {name} at "
-                    alone.append((start_s, f"{text}{seconds(start_s)}, which that one never {other}"))
-            if alone:
-                raise InputError(f"{self.where}: {min(alone)[1]}: the recording is not complete")
 
 
 def turns(trace: Trace, met: NDArray[Any]) -> NDArray[Any]:
     """For each of these rows, how many calls of its rank in its communicator come before."""
     return occurrence(trace.comm[met].clip(0).astype("int64") << 32 | trace.rank[met])
-
-
-def _ends(rows: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows that send a message, and rows that receive one."""
-    trace = rows.trace
-    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0) & (trace.kind == MPI)
-    return numpy.flatnonzero(is_send), numpy.flatnonzero(rows.is_open & (trace.peer != NOBODY))
-
-
-def _keys(trace: Trace, rows: NDArray[Any], *, by_sender: bool) -> NDArray[Any]:
-    ends = (trace.rank[rows], trace.peer[rows])
-    return numpy.stack((*(ends if by_sender else ends[::-1]), trace.tag[rows], trace.comm[rows]), axis=1).astype(
-        "int64"
-    )
 
 
 def check(trace: Trace, where: str) -> None:
