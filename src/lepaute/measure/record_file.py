@@ -262,6 +262,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int) -> dict[str, A
         "nodes": [by_rank.get(rank, 0) for rank in range(ranks)],
         "mpi": records[0].mpi,
         "clock_error_s": max(record.clock_error_ns for record in records) * 1e-9,
+        "unfinished": [record.rank for record in records if not record.finished],
         "recorder_s": [sum(record.costs_s[place] for record in records) / len(records) for place in (0, 1)],
     }
     notes = records[0].notes

@@ -135,8 +135,15 @@ class Consistency:
             self._refuse(trace, row, f"{more[larger[0]]:.0f} bytes more are sent with this tag than are received")
         self._keys, self._surplus, self._bytes = (each[surplus != 0] for each in (kinds, surplus, more))
 
-    def lacking(self, trace: Trace, *, received: bool) -> NDArray[numpy.int64]:
-        """Of each kind of message that lacks a side, the first row of the sends, or receives, that are too many."""
+    def lacking(self, trace: Trace) -> NDArray[numpy.int64]:
+        """Rows of calls that lack their other side: messages, and operations that not all ranks came to."""
+        rows, turns = self._turns_of(trace)
+        at = numpy.searchsorted(self._turns, turns)
+        sends, receives = (self._alone(trace, received=received) for received in (False, True))
+        return numpy.concatenate((sends, receives, rows[self._are_short()[at]]))
+
+    def _alone(self, trace: Trace, *, received: bool) -> NDArray[numpy.int64]:
+        """Rows of sends, or receives, without the other side: of those with one name the last."""
         rows = ends_of(trace)[received]
         if self._from_any or not len(self._keys):
             return rows[:0]
@@ -156,7 +163,7 @@ class Consistency:
         ):
             alone: list[tuple[float, str]] = []
             for trace in parts:
-                rows = self.lacking(trace, received=received)
+                rows = self._alone(trace, received=received)
                 for row in rows[numpy.argsort(trace.start_s[rows], kind="stable")][:1].tolist():
                     start_s, name = float(trace.start_s[row]), trace.names[trace.name[row]]
                     text = f"rank {trace.rank[row]} {does} rank {trace.peer[row]}, tag {trace.tag[row]}, in {name} at "
@@ -166,12 +173,17 @@ class Consistency:
 
     # ---- collective operations ---------------------------------------------------------------------------------------
 
-    def _add_operations(self, trace: Trace) -> None:
+    def _turns_of(self, trace: Trace) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+        """Collective rows, and of each its communicator times 2^32, and the calls of its rank there before it."""
         is_one = (trace.kind == MPI) & (trace.comm >= 0) & trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES)
         rows = numpy.flatnonzero(is_one)
         comm = trace.comm[rows].astype("int64") << 32
-        self._members.update((numpy.unique(comm | trace.rank[rows]) >> 32).tolist())
-        turns = comm | occurrence(comm | trace.rank[rows])
+        return rows, comm | occurrence(comm | trace.rank[rows])
+
+    def _add_operations(self, trace: Trace) -> None:
+        rows, turns = self._turns_of(trace)
+        members = numpy.unique(trace.comm[rows].astype("int64") << 32 | trace.rank[rows]) >> 32
+        self._members.update(members.tolist())
         codes = numpy.array([self._names.setdefault(name, len(self._names)) for name in trace.names] or [0])
         rooted, sized = (
             numpy.array([BLOCKING_OF.get(name, name) in chosen for name in trace.names] or [False])[trace.name[rows]]

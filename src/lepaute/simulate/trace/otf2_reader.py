@@ -13,7 +13,9 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import redirect_stderr
 from importlib import import_module
+from io import StringIO
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
                 pass
     import_module("_otf2.Config").conf.lib.OTF2_Error_RegisterCallback(_SILENCE, None)
     try:
-        with reader.open(str(anchor)) as archive:
+        with redirect_stderr(StringIO()), reader.open(str(anchor)) as archive:  # where it prints what it raises
             return _Archive(anchor, archive).trace(metadata)
     except LepauteError:
         raise
@@ -122,7 +124,7 @@ class _Archive:
         world = next((comm for comm, ranks in self.members.items() if len(ranks) == len(self.places)), None)
         others = (comm for comm in self.members if comm != world)
         self.numbers = {comm: at for at, comm in enumerate(others, start=1)} | ({} if world is None else {world: 0})
-        self.left_out = self.untold = 0
+        self.left_out, self.untold, self.off = 0, 0, otf2.MeasurementMode.OFF
         clock = definitions.clock_properties
         self.first, self.resolution = clock.global_offset, float(clock.timer_resolution)
 
@@ -202,7 +204,7 @@ class _Archive:
         """Whether nothing is measured from this event on, or up to it."""
         if kind == "BufferFlush":
             self.calls.gaps[rank.number, FLUSH].append((time_s, (event.stop_time - self.first) / self.resolution))
-        elif kind == "MeasurementOnOff" and event.measurement_mode.name == "OFF":
+        elif kind == "MeasurementOnOff" and event.measurement_mode == self.off:
             rank.off_s = time_s if rank.off_s is None else rank.off_s
         elif kind == "MeasurementOnOff" and rank.off_s is not None:
             self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, time_s))

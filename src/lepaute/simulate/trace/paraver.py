@@ -173,6 +173,8 @@ class _Reader:
 
     def warnings(self) -> list[str]:
         texts = ["which call ended the request of a send is not told: the oldest is taken"] * self.guessed
+        if self.last < self.length:
+            texts.append(f"its records end at {self._time(self.last)} of {self._time(self.length)} (its header)")
         if cut := self.initialized - self.finalized:
             texts.append(f"{counted(len(cut), 'task')} without MPI_Finalize, the first is task {min(cut) + 1}")
         if not self.initialized:

@@ -335,6 +335,7 @@ class TraceMetadata:
 
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
+    unfinished : ranks that did not come to MPI_Finalize
     recorder_s : what recording a call has added to the time between it and the next one; a test that found nothing
     """
 
@@ -355,6 +356,7 @@ class TraceMetadata:
     begins_s: tuple[float, ...] | None = None
     ends_s: tuple[float, ...] | None = None
     recorder_s: tuple[float, ...] | None = None
+    unfinished: tuple[int, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
 

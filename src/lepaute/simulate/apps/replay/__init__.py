@@ -47,7 +47,8 @@ class _Recording:
 
         self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))
-        self.survey.consistency.check_complete(self._parts)
+        if not self.survey.metadata.get("unfinished"):
+            self.survey.consistency.check_complete(self._parts)
         digest = hashlib.sha256()
         for each in files_of(path):
             with each.open("rb") as file:
@@ -168,6 +169,9 @@ class ReplayBehaviour(LaidBehaviour):
             texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
         omitted = ", ".join(map(str, metadata.get("omitted") or ()))
         texts += [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
+        if metadata.get("unfinished"):
+            texts = [*texts[1:], *texts[:1]]
+            texts += [f"{text}: left out of the replay" for text in self.recording.survey.consistency.lines()]
         texts += [f"{omitted} left out of the recording"] if omitted else []
         return [*texts, *self.approximated]
 

@@ -38,7 +38,10 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
     groups = Groups(survey)
     code: list[Any] = [_core.ProgramRankCode([step], [(0, 1, 1)])] * survey.ranks
     for part in parts:
-        for rank, ops in RecordedPart(Rows(part, frozenset(modelled)), survey, groups, operations, library).lay(step):
+        rows = Rows(part, frozenset(modelled))
+        if survey.metadata.get("unfinished"):
+            rows.does[survey.consistency.lacking(part)] = Does.NOTHING  # what the run did not come to
+        for rank, ops in RecordedPart(rows, survey, groups, operations, library).lay(step):
             step_of = max(step_of, ops.count(step))
             code[rank] = _core.ProgramRankCode(ops, [(0, len(ops), 1)])
     parameters = operations.parameters(groups.members, code, step_of)
