@@ -35,7 +35,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 
 
 def unpacked(data: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         return {entry.name: archive.extractfile(entry).read() for entry in archive if entry.isfile()}  # type: ignore[union-attr]
 
 
@@ -63,15 +63,8 @@ def traces() -> list[bytes]:
     """One of each format, with and without the calls that a program begins and ends with."""
     folder = written._scratch("prv")
     calls = [(0, 9, "Init"), (20, 30, "Isend"), (32, 33, "Wait"), (40, 50, "Barrier"), (60, 70, "Finalize")]
-    whole = prv(
-        folder,
-        1,
-        *(
-            f"2:1:1:1:1:{time}:50000002:{NAMES.index('MPI_' + name) * (time == begin)}"
-            for begin, end, name in calls
-            for time in (begin, end)
-        ),
-    )
+    dates = [(at, NAMES.index(f"MPI_{name}") * (at == begin)) for begin, end, name in calls for at in (begin, end)]
+    whole = prv(folder, 1, *(f"2:1:1:1:1:{at}:50000002:{code}" for at, code in dates))
     files = {each.name: each.read_bytes() for each in (whole, whole.with_suffix(".pcf"))}
     texts = written.time_independent_traces()
     plain = b"0 compute 1e6\n0 send 1 0 8 6\n0 bcast 8 0 6\n1 recv 0 0 8 6\n1 bcast 8 0 6\n1 compute 1e5\n"
@@ -86,7 +79,7 @@ def traces() -> list[bytes]:
 
 
 def cut_file(rng: random.Random, data: bytes, _others: list[bytes]) -> tuple[str, bytes]:
-    """One of the files ends too early; or all whose names follow are missing, too."""
+    """One of the files ends too early."""
     files = unpacked(data)
     name = rng.choice(sorted(files))
     at = rng.randrange(len(files[name]) + 1)
@@ -105,9 +98,8 @@ def _read(data: bytes, folder: Path) -> tuple[Path, Trace]:
     for name, content in unpacked(data).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    first = next(
-        (each for each in sorted(folder.iterdir()) if each.suffix in (".otf2", ".prv", ".parquet", ".goal")), folder
-    )
+    formats = (".otf2", ".prv", ".parquet", ".goal")
+    first = next((each for each in sorted(folder.iterdir()) if each.suffix in formats), folder)
     return first, read_trace(first)
 
 

@@ -22,7 +22,7 @@ def events_in(path: Path, engine: str) -> int:
         with reader.open(str(next(path.glob("*.otf2"), path))) as archive:
             return sum(1 for _ in archive.events)
     files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
-    lines = [line for file in files for line in file.read_text(errors="replace").split("\n")]
+    lines = [line for file in files for line in file.read_bytes().decode(errors="replace").split("\n")]
     if engine == "Paraver":
         return sum((line.count(":") - 5) // 2 if line.startswith("2") else 1 for line in _words(lines))
     if engine == "GOAL":

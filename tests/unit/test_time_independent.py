@@ -140,6 +140,16 @@ def test_a_line_that_cannot_be_is_named_with_file_and_number(line: str, complain
     assert str(raised.value).startswith(f"{path}, line 3: {complaint}")
 
 
+def test_what_does_not_say_where_it_ends_may_be_cut(tmp_path: Path) -> None:
+    path = written(tmp_path / "all.txt", "0 compute 1e9", "0 compute 1e9")
+    assert convert(path).metadata["warnings"][0].startswith("1 rank without init and finalize: whether")
+    path.write_text("0 compute 1e9\n0 compute 1e")
+    with pytest.raises(InputError, match="line 2: ends without a newline; the file is truncated"):
+        convert(path)
+    with pytest.raises(InputError, match="rank 0 ends and does not begin; it is truncated"):
+        convert(written(path, "0 compute 1e9", "0 finalize"))
+
+
 def test_what_is_no_trace_is_no_trace(tmp_path: Path) -> None:
     path = written(tmp_path / "list.txt", "none.txt")
     with pytest.raises(InputError, match=r"list.txt, line 1: 'none.txt', a rank's file, does not exist"):

@@ -27,6 +27,7 @@ from lepaute.simulate.trace.messages import (
     TESTS,
     TO_ROOT,
     WAITS,
+    completions,
     occurrence,
 )
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
@@ -104,10 +105,10 @@ class Consistency:
 
     def _add_requests(self, trace: Trace) -> None:
         """Those that neither a number nor, in traces without such, rank and tag join with the call that ends them."""
-        is_open = (trace.kind == MPI) & (trace.completion < 0) & (trace.peer != NOBODY)
+        is_open = (trace.kind == MPI) & (completions(trace) < 0) & (trace.peer != NOBODY)
         begun = numpy.count_nonzero(is_open & trace.named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
         by_name = trace.named("MPI_Waitall") | ((trace.peer >= 0) & trace.named(WAITS | TESTS))
-        if (trace.completion >= 0).any() or not (is_open & by_name).any():
+        if (trace.completion >= 0).any() or not by_name.any():
             self._requests += max(0, int(begun - numpy.count_nonzero(trace.named("MPI_Request_free"))))
 
     # ---- messages ----------------------------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ class Consistency:
                 row = int(rows[at - len(turns) + len(rows)])
                 one, other = (self._word(column, calls[each]) for each in (at, first[turn[at]]))
                 where = f"call {int(turns[at] & 0xFFFFFFFF) + 1} of the rank in its communicator"
-                self._refuse(trace, row, f"{where} has the {what} {one}, where another rank has {other}")
+                self._refuse(trace, row, f"{where} has the {what} {one}, where another has {other}")
         self._calls = calls[first]
         self._calls[:, 3] = numpy.bincount(turn, calls[:, 3], len(first))
 

@@ -28,6 +28,8 @@ _HEADER = re.compile(r"#Paraver \([^)]*\):(\d{1,18})(_ns)?:\d+(?:\([\d,]*\))?:(\
 _APPLICATION = re.compile(r"(\d{1,9})\([\d,:]*\)(?:,\d+)?(?::|$)")
 #: Place of the application in a record; of communications, of sender and receiver.
 _OF_WHOM = {"1": (1,), "2": (1,), "3": (1, 7), "c": (0,), "i": (0,)}
+#: Numbers of states and communications; events have five, and two for each.
+_LENGTHS = {"1": 7, "3": 14}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ENTER = range(50000001, 50000006)
 _SENT, _RECEIVED, _ROOT, _COMM = range(50100001, 50100005)
@@ -83,7 +85,9 @@ def _records(path: Path) -> Iterator[tuple[str, str, list[int]]]:
         where = f"{path}, line {number}"
         try:
             numbers = [_number(field) for field in fields]
-            if len(words) > 1 or code not in _OF_WHOM or len(numbers) <= _OF_WHOM[code][-1]:
+            count = len(numbers)
+            is_sound = code in _OF_WHOM and count == _LENGTHS.get(code, max(count, 1))
+            if len(words) > 1 or not is_sound or (code == "2" and (count < 7 or count % 2 == 0)):
                 raise ValueError(code)
             yield where, code, numbers
         except ValueError:
@@ -304,8 +308,6 @@ class _Reader:
         self.starts = {task: [start for start, *_ in rows] for task, rows in self.rows.items()}
         received: dict[int, list[int]] = defaultdict(list)
         for where, fields in self.messages:
-            if len(fields) != 14:
-                raise InputError(f"{where}: a communication has 15 numbers, this one {len(fields) + 1}")
             _, _, sender, _, sent, _, _, _, receiver, _, begun, over, size, tag = fields
             source, target = sender - 1, receiver - 1
             sends, send = self._call_at(source, sent, _SENDERS)

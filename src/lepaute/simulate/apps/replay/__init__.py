@@ -168,10 +168,11 @@ class ReplayBehaviour(LaidBehaviour):
             part = "all" if share > 0.9995 else percent(share)
             texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
         omitted = ", ".join(map(str, metadata.get("omitted") or ()))
-        texts += [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
+        recorded = [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
         if metadata.get("unfinished"):
-            texts = [*texts[1:], *texts[:1]]
-            texts += [f"{text}: left out of the replay" for text in self.recording.survey.consistency.lines()]
+            recorded += [f"{text}: left out of the replay" for text in self.recording.survey.consistency.lines()]
+            texts, recorded = recorded, texts  # above all that it did not end
+        texts += recorded
         texts += [f"{omitted} left out of the recording"] if omitted else []
         return [*texts, *self.approximated]
 
