@@ -8,6 +8,7 @@ is refused; what lacks its other side is counted, in words for a reader, and ref
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -32,9 +33,16 @@ from lepaute.simulate.trace.messages import (
 )
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
-_ROOTED = FROM_ROOT | TO_ROOT
+
+def _with_nonblocking(names: frozenset[str]) -> frozenset[str]:
+    return names | {name for name, blocking in BLOCKING_OF.items() if blocking in names}
+
+
+_ROOTED = _with_nonblocking(FROM_ROOT | TO_ROOT)
 #: Operations of which all members give the same number of bytes.
-_OF_ONE_SIZE = frozenset(("MPI_Bcast", "MPI_Reduce", "MPI_Allreduce", "MPI_Scan", "MPI_Exscan"))
+_OF_ONE_SIZE = _with_nonblocking(
+    frozenset(f"MPI_{form}" for form in ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan"))
+)
 
 
 def checked(trace: Trace, where: str, *, operations: bool = True) -> Trace:
@@ -61,9 +69,9 @@ class Consistency:
         # Of messages, by what names them: how many more are sent than received, and their bytes.
         self._keys, self._surplus, self._bytes = numpy.zeros(0, "uint64"), numpy.zeros(0, "int64"), numpy.zeros(0)
         self._from_any, self._to = False, Counter[int]()  # the same by receiver, where senders are not known
-        # Of collective operations, by communicator and turn: routine, root, bytes, and how many ranks call them.
-        self._turns, self._calls = numpy.zeros(0, "int64"), numpy.zeros((0, 4))
-        self._members, self._names = Counter[int](), dict[str, int]()
+        # Of collective operations, by communicator and turn: routine, root, bytes, how many ranks call them, all bytes.
+        self._turns, self._calls, self._names = numpy.zeros(0, "int64"), numpy.zeros((0, 5)), dict[str, int]()
+        self.members = numpy.zeros(0, "int64")  # of communicators, 2^32 times their number and a rank
 
     def add(self, trace: Trace) -> None:
         """Raises InputError for ranks and roots that there are not, and for what ranks disagree about."""
@@ -94,7 +102,7 @@ class Consistency:
         if len(beyond):
             row = int(beyond[0])
             name = trace.names[trace.name[row]]
-            role = "root" if BLOCKING_OF.get(name, name) in _ROOTED else "peer"
+            role = "root" if name in _ROOTED else "peer"
             self._refuse(trace, row, f"its {role} is {trace.peer[row]}, and the trace has {ranks_text(self.ranks)}")
 
     def _refuse(self, trace: Trace, row: int, text: str) -> None:
@@ -136,14 +144,14 @@ class Consistency:
             self._refuse(trace, row, f"{more[larger[0]]:.0f} bytes more are sent with this tag than are received")
         self._keys, self._surplus, self._bytes = (each[surplus != 0] for each in (kinds, surplus, more))
 
-    def lacking(self, trace: Trace) -> NDArray[numpy.int64]:
+    def lacking(self, trace: Trace) -> NDArray[Any]:
         """Rows of calls that lack their other side: messages, and operations that not all ranks came to."""
         rows, turns = self._turns_of(trace)
         at = numpy.searchsorted(self._turns, turns)
         sends, receives = (self._alone(trace, received=received) for received in (False, True))
         return numpy.concatenate((sends, receives, rows[self._are_short()[at]]))
 
-    def _alone(self, trace: Trace, *, received: bool) -> NDArray[numpy.int64]:
+    def _alone(self, trace: Trace, *, received: bool) -> NDArray[Any]:
         """Rows of sends, or receives, without the other side: of those with one name the last."""
         rows = ends_of(trace)[received]
         if self._from_any or not len(self._keys):
@@ -174,26 +182,30 @@ class Consistency:
 
     # ---- collective operations ---------------------------------------------------------------------------------------
 
-    def _turns_of(self, trace: Trace) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+    def _turns_of(self, trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
         """Collective rows, and of each its communicator times 2^32, and the calls of its rank there before it."""
-        is_one = (trace.kind == MPI) & (trace.comm >= 0) & trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES)
-        rows = numpy.flatnonzero(is_one)
-        comm = trace.comm[rows].astype("int64") << 32
+        is_known = (trace.comm >= 0) | (self.ranks == 1)
+        rows = numpy.flatnonzero((trace.kind == MPI) & is_known & trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES))
+        comm = trace.comm[rows].clip(0).astype("int64") << 32
         return rows, comm | occurrence(comm | trace.rank[rows])
+
+    def mean_bytes(self, trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:
+        """Of each of these rows, all collective, the mean over the ranks that call the same operation."""
+        known, turns = self._turns_of(trace)
+        calls = self._calls[numpy.searchsorted(self._turns, turns[numpy.searchsorted(known, rows)])]
+        mean: NDArray[Any] = calls[:, 4] / calls[:, 3]
+        return mean
 
     def _add_operations(self, trace: Trace) -> None:
         rows, turns = self._turns_of(trace)
-        members = numpy.unique(trace.comm[rows].astype("int64") << 32 | trace.rank[rows]) >> 32
-        self._members.update(members.tolist())
+        self.members = numpy.union1d(self.members, turns >> 32 << 32 | trace.rank[rows])
         codes = numpy.array([self._names.setdefault(name, len(self._names)) for name in trace.names] or [0])
-        rooted, sized = (
-            numpy.array([BLOCKING_OF.get(name, name) in chosen for name in trace.names] or [False])[trace.name[rows]]
-            for chosen in (_ROOTED, _OF_ONE_SIZE)
-        )
+        rooted, sized = (trace.named(names)[rows] for names in (_ROOTED, _OF_ONE_SIZE))
         root = numpy.where(rooted, trace.peer[rows], -1)
         size = numpy.where(sized, trace.size_bytes[rows], 0.0)
-        calls = numpy.column_stack((codes[trace.name[rows]], root, size, numpy.ones(len(rows))))
-        turns, calls = numpy.concatenate((self._turns, turns)), numpy.concatenate((self._calls, calls))
+        columns = (codes[trace.name[rows]], root, size, numpy.ones(len(rows)), trace.size_bytes[rows])
+        calls = numpy.column_stack(columns)
+        turns, calls = (numpy.concatenate(each) for each in ((self._turns, turns), (self._calls, calls)))
         self._turns, first, turn = numpy.unique(turns, return_index=True, return_inverse=True)
         for column, what in enumerate(("routine", "root", "bytes")):
             differ = numpy.flatnonzero(calls[:, column] != calls[first[turn], column])
@@ -204,25 +216,29 @@ class Consistency:
                 where = f"call {int(turns[at] & 0xFFFFFFFF) + 1} of the rank in its communicator"
                 self._refuse(trace, row, f"{where} has the {what} {one}, where another has {other}")
         self._calls = calls[first]
-        self._calls[:, 3] = numpy.bincount(turn, calls[:, 3], len(first))
+        for column in (3, 4):
+            self._calls[:, column] = numpy.bincount(turn, calls[:, column], len(first))
 
-    def _word(self, column: int, call: NDArray[numpy.float64]) -> str:
+    def _word(self, column: int, call: NDArray[Any]) -> str:
         return f"{call[column]:.0f}" if column else list(self._names)[int(call[0])]
 
-    def _are_short(self) -> NDArray[numpy.bool_]:
+    def _are_short(self) -> NDArray[Any]:
         comm = self._turns >> 32
-        members = numpy.array([self._members[number] for number in comm.tolist()], dtype="float64")
-        return self._calls[:, 3] < numpy.where(comm == 0, self.ranks, members)
+        comms, members = numpy.unique(self.members >> 32, return_counts=True)
+        lacks: NDArray[Any] = self._calls[:, 3] < numpy.where(
+            comm == 0, self.ranks, members[numpy.searchsorted(comms, comm)]
+        )
+        return lacks
 
 
-def ends_of(trace: Trace) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+def ends_of(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows that send a message, and rows that receive one."""
     is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0) & (trace.kind == MPI)
     is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer != NOBODY) & (trace.kind == MPI)
     return numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
 
 
-def _keys(trace: Trace, rows: NDArray[numpy.int64], *, received: bool = False) -> NDArray[numpy.uint64]:
+def _keys(trace: Trace, rows: NDArray[Any], *, received: bool = False) -> NDArray[Any]:
     """Numbers of 64 bits, the same for messages from one rank to another with a tag in a communicator."""
     ends = (trace.rank[rows], trace.peer[rows])
     key = numpy.zeros(len(rows), "uint64")

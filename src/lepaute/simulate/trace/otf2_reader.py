@@ -23,7 +23,7 @@ from typing import Any
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.extras import need
-from lepaute.kit.text import counted, seconds
+from lepaute.kit.text import counted, seconds, tally
 from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
 from lepaute.simulate.trace.table import FLUSH, NOBODY, NOT_MEASURED, Trace
@@ -124,7 +124,7 @@ class _Archive:
         world = next((comm for comm, ranks in self.members.items() if len(ranks) == len(self.places)), None)
         others = (comm for comm in self.members if comm != world)
         self.numbers = {comm: at for at, comm in enumerate(others, start=1)} | ({} if world is None else {world: 0})
-        self.left_out, self.untold, self.off = 0, 0, otf2.MeasurementMode.OFF
+        self.untold, self.off = Counter[str](), otf2.MeasurementMode.OFF
         clock = definitions.clock_properties
         self.first, self.resolution = clock.global_offset, float(clock.timer_resolution)
 
@@ -132,11 +132,11 @@ class _Archive:
         read: Counter[Any] = Counter()
         for place, event in self.archive.events:
             read[place] += 1
-            kind, time_s = type(event).__name__, (event.time - self.first) / self.resolution
+            type_, time_s = type(event).__name__, (event.time - self.first) / self.resolution
             if place in self.rank_of:
-                self._take(self.ranks[self.rank_of[place]], kind, event, time_s)
+                self._take(self.ranks[self.rank_of[place]], type_, event, time_s)
             else:
-                self._take_beside(place, kind, event)
+                self._take_beside(place, type_, event)
         for place in self.archive.definitions.locations:
             if read[place] < place.number_of_events:
                 events = f"{read[place]} of {counted(place.number_of_events, 'event')}"
@@ -148,36 +148,32 @@ class _Archive:
                 self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, inf))
         nodes = [getattr(place.group.system_tree_parent, "name", "") for place in self.places]
         hosts = list(dict.fromkeys(nodes))
-        known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2", "warnings": []}
+        known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2"}
         known |= {"ranks": len(self.places), "hosts": hosts, "nodes": [hosts.index(node) for node in nodes]}
         known |= {
             "begins_s": [rank.begin_s or 0.0 for rank in self.ranks],
             "ends_s": [rank.end_s for rank in self.ranks],
         }
         known["resolution_s"] = 1.0 / self.resolution
-        if self.left_out:
-            known["warnings"] = [f"{counted(self.left_out, 'creation')} of communicators without one, left out"]
-        if self.untold:
-            text = "by MPI_Waitall, which does not say so: all open ones are taken, receives from any source"
-            known["warnings"].append(f"{counted(self.untold, 'request')} ended {text}")
+        known["warnings"] = tally(self.untold)
         return self.calls.trace(known, metadata, str(self.path))
 
-    def _take(self, rank: _Rank, kind: str, event: Any, time_s: float) -> None:
+    def _take(self, rank: _Rank, type_: str, event: Any, time_s: float) -> None:
         if rank.begin_s is None:
             rank.begin_s = time_s
         rank.count += 1
-        if kind in ("Enter", "Leave"):
-            self._turn(rank, event.region, kind == "Enter", time_s)
-        elif kind.startswith(("Mpi", "NonBlocking")):
+        if type_ in ("Enter", "Leave"):
+            self._turn(rank, event.region, type_ == "Enter", time_s)
+        elif type_.startswith(("Mpi", "NonBlocking")):
             if not rank.called:
-                raise self._refusal(rank, f"{kind} at {seconds(time_s)} outside of a call of MPI")
-            if kind in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
+                raise self._refusal(rank, f"{type_} at {seconds(time_s)} outside of a call of MPI")
+            if type_ in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
                 raise self._refusal(rank, f"{rank.called}: matched probes are not read")
-            rank.events.append((kind, event))
+            rank.events.append((type_, event))
         else:
-            is_gap = self._is_gap(rank, kind, event, time_s)
+            is_gap = self._is_gap(rank, type_, event, time_s)
             if not rank.called:
-                self.calls.account("" if is_gap else f"event| of the kind {kind}")
+                self.calls.account("" if is_gap else f"event| {type_}")
         if not rank.is_over:
             rank.end_s = time_s
 
@@ -200,27 +196,25 @@ class _Archive:
         else:
             self.calls.account("event| of the program's own regions")
 
-    def _is_gap(self, rank: _Rank, kind: str, event: Any, time_s: float) -> bool:
+    def _is_gap(self, rank: _Rank, type_: str, event: Any, time_s: float) -> bool:
         """Whether nothing is measured from this event on, or up to it."""
-        if kind == "BufferFlush":
+        if type_ == "BufferFlush":
             self.calls.gaps[rank.number, FLUSH].append((time_s, (event.stop_time - self.first) / self.resolution))
-        elif kind == "MeasurementOnOff" and event.measurement_mode == self.off:
+        elif type_ == "MeasurementOnOff" and event.measurement_mode == self.off:
             rank.off_s = time_s if rank.off_s is None else rank.off_s
-        elif kind == "MeasurementOnOff" and rank.off_s is not None:
+        elif type_ == "MeasurementOnOff" and rank.off_s is not None:
             self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, time_s))
             rank.off_s = None
-        return kind in ("BufferFlush", "MeasurementOnOff")
+        return type_ in ("BufferFlush", "MeasurementOnOff")
 
-    def _take_beside(self, place: Any, kind: str, event: Any) -> None:
+    def _take_beside(self, place: Any, type_: str, event: Any) -> None:
         """An event of a further thread, or of a device."""
-        match = _CALL.fullmatch(event.region.name) if kind == "Enter" else None
+        match = _CALL.fullmatch(event.region.name) if type_ == "Enter" else None
         calls = match is not None and (match[1] in messages.COMMUNICATING or NOT_REPLAYED.match(match[1]))
-        if calls or kind.startswith(("Mpi", "NonBlocking")):
-            rank = next((rank for other, rank in self.rank_of.items() if other.group == place.group), -1)
-            what = match[1] if match else kind
-            raise InputError(
-                f"{self.path}: rank {rank}: {what} on {place.name[:40]!r}: MPI is read of one thread of a rank"
-            )
+        if calls or type_.startswith(("Mpi", "NonBlocking")):
+            rank = next((rank for rank in self.ranks if self.places[rank.number].group == place.group), self.ranks[0])
+            call = match[1] if match else type_
+            raise self._refusal(rank, f"{call} on {place.name[:40]!r}: MPI is read of one thread of a rank")
         self.calls.account("event| of further threads and devices")
 
     def _refusal(self, rank: _Rank, text: str) -> InputError:
@@ -233,29 +227,33 @@ class _Archive:
             if name != "MPI_Finalize":
                 rank.begin_s = time_s
             return ""
-        by_kind: dict[str, list[Any]] = {}
-        for kind, event in rank.events:
-            by_kind.setdefault(kind, []).append(event)
+        by_type: dict[str, list[Any]] = {}
+        for type_, event in rank.events:
+            by_type.setdefault(type_, []).append(event)
         rows = len(self.calls)
-        self._check_events(rank, by_kind)
+        self._check_events(rank, by_type)
         if name in messages.SENDS - messages.SENDRECVS or name in messages.RECEIVES:
-            self._message(rank, name, time_s, by_kind.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
+            self._message(rank, name, time_s, by_type.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
         elif name in messages.SENDRECVS:
-            self._message(rank, name, time_s, by_kind.get("MpiSend", ()))
-            self._message(rank, messages.ARRIVAL, rank.start_s, by_kind.get("MpiRecv", ()))
+            self._message(rank, name, time_s, by_type.get("MpiSend", ()))
+            self._message(rank, messages.ARRIVAL, rank.start_s, by_type.get("MpiRecv", ()))
         elif name in messages.NEIGHBOURS:
             raise self._refusal(rank, f"{name}: an archive does not tell of which neighbours")
         elif name in messages.COLLECTIVES:
-            self._collective(rank, name, time_s, by_kind.get("MpiCollectiveEnd", ()))
+            self._collective(rank, name, time_s, by_type.get("MpiCollectiveEnd", ()))
         elif name in messages.WAITS | messages.PROBES:
-            self._wait(rank, name, time_s, by_kind)
+            self._wait(rank, name, time_s, by_type)
         elif NOT_REPLAYED.match(name):
             self._add(rank, name, time_s)
         else:
-            self._begin(rank, name, time_s, by_kind)
-        return "event| of calls that move nothing" if len(self.calls) == rows else ""
+            self._begin(rank, name, time_s, by_type)
+        return (
+            "event| of calls that move nothing, or creations of communicators without one"
+            if len(self.calls) == rows
+            else ""
+        )
 
-    def _check_events(self, rank: _Rank, by_kind: Mapping[str, list[Any]]) -> None:
+    def _check_events(self, rank: _Rank, by_type: Mapping[str, list[Any]]) -> None:
         """Refuses what a call of this name does not do; messages within collective operations are the library's own."""
         name = rank.called
         if name in messages.COLLECTIVES or NOT_REPLAYED.match(name):
@@ -263,9 +261,9 @@ class _Archive:
         sends, receives = name in messages.SENDS, name in messages.RECEIVES | messages.SENDRECVS
         ends = name in messages.WAITS | messages.PROBES
         several = {*(_COMPLETIONS if ends else () if sends or receives else _BEGINNINGS), "MpiRequestTest", "MpiProbe"}
-        for kind, events in by_kind.items():
-            if kind not in several and len(events) > {"MpiSend": sends, "MpiRecv": receives}.get(kind, 0):
-                raise self._refusal(rank, f"{name} has {len(events)} of {kind}, which it does not do")
+        for type_, events in by_type.items():
+            if type_ not in several and len(events) > {"MpiSend": sends, "MpiRecv": receives}.get(type_, 0):
+                raise self._refusal(rank, f"{name} has {len(events)} of {type_}, which it does not do")
 
     def _add(self, rank: _Rank, name: str, time_s: float, *what: Any, **more: Any) -> int:
         return self.calls.add(
@@ -274,11 +272,14 @@ class _Archive:
 
     def _message(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
         if not events:
-            self.calls.omitted["message| without an event of it, taken for MPI_PROC_NULL's,"] += 1
-            self._add(rank, name, time_s, NOBODY)
+            self._add_to_nobody(rank, name, time_s)
         for event in events[:1]:
             peer = event.receiver if name in messages.SENDS and name != messages.ARRIVAL else event.sender
             self._add(rank, name, time_s, *self._peer(rank, event, peer), comm=self._number(rank, event.communicator))
+
+    def _add_to_nobody(self, rank: _Rank, name: str, time_s: float) -> None:
+        self.untold["message| without an event of it, taken for MPI_PROC_NULL's"] += 1
+        self._add(rank, name, time_s, NOBODY)
 
     def _peer(self, rank: _Rank, event: Any, peer: int) -> tuple[int, float, int]:
         return self._world(rank, event.communicator, peer), float(event.msg_length), int(event.msg_tag)
@@ -305,46 +306,45 @@ class _Archive:
         return {"peer": root, "size_bytes": size_of(name, *sizes), "comm": number}
 
     def _collective(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
-        if not events and name in messages.CREATIONS:
-            self.left_out += 1
-        else:
+        if events or name not in messages.CREATIONS:
             self._add(rank, name, time_s, **(self._what(rank, name, events[0]) if events else {}))
 
-    def _begin(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
+    def _begin(self, rank: _Rank, name: str, time_s: float, by_type: dict[str, list[Any]]) -> None:
         """A call that began requests, also of several at once (MPI_Startall); or one that did nothing."""
-        for event in by_kind.get("MpiIsend", ()):
+        for event in by_type.get("MpiIsend", ()):
             sends = name if name in messages.IMMEDIATE_SENDS else "MPI_Isend"
             what = self._peer(rank, event, event.receiver)
             row = self._add(rank, sends, time_s, *what, comm=self._number(rank, event.communicator))
             rank.requests[event.request_id] = row
-        for event in by_kind.get("MpiIrecvRequest", ()):
+        for event in by_type.get("MpiIrecvRequest", ()):
             rank.requests[event.request_id] = self._add(rank, "MPI_Irecv", time_s)
-        for event in by_kind.get("NonBlockingCollectiveRequest", ()):
+        for event in by_type.get("NonBlockingCollectiveRequest", ()):
             rank.requests[event.request_id] = self._add(rank, name, time_s)
-        if not by_kind and name in messages.IMMEDIATE:
-            self._add(rank, name, time_s, NOBODY)
+        if not by_type and name in messages.IMMEDIATE:
+            self._add_to_nobody(rank, name, time_s)
 
-    def _wait(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
+    def _wait(self, rank: _Rank, name: str, time_s: float, by_type: dict[str, list[Any]]) -> None:
         row = self._add(rank, name, time_s)
         over = []
-        for kind in _COMPLETIONS:
-            for event in by_kind.get(kind, ()):
+        for type_ in _COMPLETIONS:
+            for event in by_type.get(type_, ()):
                 request = rank.requests.pop(event.request_id, None)
                 if request is None:
                     raise self._refusal(rank, f"{name} ends request {event.request_id}, which is not open")
                 over.append(request)
-                if kind == "MpiIrecv":
+                if type_ == "MpiIrecv":
                     peer, size_bytes, tag = self._peer(rank, event, event.sender)
                     number = self._number(rank, event.communicator)
                     self.calls.set(request, peer=peer, size_bytes=size_bytes, tag=tag, comm=number)
-                elif kind == "NonBlockingCollectiveComplete":
+                elif type_ == "NonBlockingCollectiveComplete":
                     self.calls.set(request, **self._what(rank, self.calls.name(request), event))
-                elif kind == "MpiRequestCancelled":
+                elif type_ == "MpiRequestCancelled":
                     self.calls.set(request, peer=NOBODY, size_bytes=0.0)
         if name == "MPI_Waitall" and not over:
             over = list(rank.requests.values())
             rank.requests.clear()
-            self.untold += len(over)
+            text = "by MPI_Waitall, which does not say so: all open ones are taken, receives from any source"
+            self.untold.update({f"request| ended {text}": len(over)} if over else {})
         self.calls.end(over, row)
         if name in messages.PROBES and not over:
             self.calls.set(row, n=1.0)

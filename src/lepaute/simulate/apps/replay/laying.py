@@ -17,7 +17,7 @@ from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
-from lepaute.simulate.apps.replay.survey import Survey, turns
+from lepaute.simulate.apps.replay.survey import Survey
 from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.simulate.trace.table import COMPUTING, GAPS, KERNEL, NOBODY, PHASE, Trace
 
@@ -205,15 +205,8 @@ class RecordedPart:
 
     def _sizes_of_meetings(self, rows: NDArray[Any], members: NDArray[Any]) -> NDArray[Any]:
         """Bytes of each row's operation, the same on all members: where they differ, their mean."""
-        trace = self.trace
-        names, comm, turn = trace.name[rows], trace.comm[rows].clip(0), turns(trace, rows)
-        sizes = numpy.zeros(len(rows))
-        for number in numpy.unique(comm).tolist():
-            sizes[comm == number] = self.survey.sizes[number][turn[comm == number]]
-        of_all, of_block, created = (
-            numpy.array([name in chosen for name in trace.names] or [False])[names]
-            for chosen in (TO_EACH_OTHER, BY_BLOCKS, CREATIONS)
-        )
+        sizes = self.survey.consistency.mean_bytes(self.trace, rows)
+        of_all, of_block, created = (self.trace.named(each)[rows] for each in (TO_EACH_OTHER, BY_BLOCKS, CREATIONS))
         sizes = numpy.where(of_all, sizes / members, numpy.where(of_block, sizes * members, sizes))
         result: NDArray[Any] = numpy.rint(numpy.where(created, float(CREATION_BYTES), sizes))
         return result

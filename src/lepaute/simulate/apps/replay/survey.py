@@ -11,7 +11,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Rows
 from lepaute.simulate.trace.consistency import Consistency
-from lepaute.simulate.trace.messages import BETWEEN_TWO, occurrence
+from lepaute.simulate.trace.messages import BETWEEN_TWO
 from lepaute.simulate.trace.table import MPI, Trace
 
 _MAX_TAG = 2**31 - 1
@@ -20,7 +20,7 @@ _MAX_TAG = 2**31 - 1
 class Survey:
     """ranks, rows, names, metadata : of the recording;  meetings : how many calls are collective
 
-    members : of each communicator its ranks, in order; sizes : of each of its operations the mean of the bytes
+    members : of each communicator its ranks, in order;  consistency : of messages, and of collective operations
     Raises InputError for calls that cannot be replayed.
     """
 
@@ -30,7 +30,6 @@ class Survey:
         self.names: set[str] = set()
         self.members: dict[int, list[int]] = defaultdict(list)
         self.metadata: dict[str, Any] = {}
-        self._sums: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
         self._tags, self._others = numpy.zeros(0, "int64"), numpy.zeros((0, 2), "int64")
         self.consistency = Consistency(where)
         unknown = ""
@@ -42,14 +41,15 @@ class Survey:
             self.names |= {part.names[code] for code in numpy.unique(part.name).tolist()}
             self._add_tags(part)
             self.consistency.add(part)
-            unknown = self._add_meetings(rows) or unknown
+            self.meetings += int(numpy.isin(rows.does, MEETINGS).sum())
+            unknown = unknown or self._unknown_members(rows)
         if not self.rows:
             raise InputError(f"{where}: it has no calls")
         self.ranks = self.consistency.ranks
         if unknown and self.ranks > 1:
             raise InputError(unknown)
-        self.sizes = {comm: sums / numpy.maximum(counts, 1) for comm, (sums, counts) in self._sums.items()}
-        del self._sums
+        for member in self.consistency.members.tolist():
+            self.members[member >> 32].append(member & 0xFFFFFFFF)
 
     # ---- tags --------------------------------------------------------------------------------------------------------
 
@@ -81,37 +81,18 @@ class Survey:
             tag[is_other] = free[code]
         return tag
 
-    # ---- collective operations ---------------------------------------------------------------------------------------
-
-    def _add_meetings(self, rows: Rows) -> str:
-        """What to say where the members of one are not known."""
+    def _unknown_members(self, rows: Rows) -> str:
+        """What to say of the first operation whose ranks are not known."""
         trace = rows.trace
-        met = numpy.flatnonzero(numpy.isin(rows.does, MEETINGS))
-        self.meetings += len(met)
-        comm, turn = trace.comm[met], turns(trace, met)
-        for number in numpy.unique(comm.clip(0)).tolist():
-            own = met[comm.clip(0) == number]
-            at = turn[comm.clip(0) == number]
-            self.members[number] += numpy.unique(trace.rank[own]).tolist()
-            sums, counts = self._sums.get(number, (numpy.zeros(0), numpy.zeros(0)))
-            more = max(0, int(at.max(initial=-1)) + 1 - len(sums))
-            sums, counts = (numpy.concatenate((each, numpy.zeros(more))) for each in (sums, counts))
-            sums += numpy.bincount(at, weights=trace.size_bytes[own], minlength=len(sums))
-            counts += numpy.bincount(at, minlength=len(counts))
-            self._sums[number] = sums, counts
-        if not (comm < 0).any():
+        alone = numpy.flatnonzero(numpy.isin(rows.does, MEETINGS) & (trace.comm < 0))
+        if not len(alone):
             return ""
-        row = met[comm < 0][0]
+        row = alone[0]
         return (
             f"{self.where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at "
             f"{seconds(float(trace.start_s[row]))}, is of an intercommunicator (two groups), or of a communicator that "
             "the recording does not tell: its ranks are not known, and it cannot be replayed"
         )
-
-
-def turns(trace: Trace, met: NDArray[Any]) -> NDArray[Any]:
-    """For each of these rows, how many calls of its rank in its communicator come before."""
-    return occurrence(trace.comm[met].clip(0).astype("int64") << 32 | trace.rank[met])
 
 
 def check(trace: Trace, where: str) -> None:
