@@ -137,10 +137,6 @@ def _read_settings(path: Path) -> None:
     override(load_platform(DATA / "platforms/small.yaml"), settings_of([text]))
 
 
-def _hpl_dat() -> list[bytes]:
-    return [(DATA / "hpl_dat/HPL.dat").read_bytes()]
-
-
 def _read_hpl_dat(path: Path) -> None:
     dat = read_hpl_dat(path)
     dat.combinations()
@@ -433,7 +429,7 @@ KINDS = {
     "mapping": Kind(lambda: [_MAPPING], _read_mapping),
     "platform": Kind(_platforms, _read_platform),
     "set": Kind(_settings, _read_settings),
-    "hpl-dat": Kind(_hpl_dat, _read_hpl_dat),
+    "hpl-dat": Kind(lambda: [(DATA / "hpl_dat/HPL.dat").read_bytes()], _read_hpl_dat),
     "hostfile": Kind(_hostfiles, lambda path: read_hostfile(path, load_platform("dahu")), rows=r"[^#=]*(slots?.*)?$"),
     "rankfile": Kind(_rankfiles, lambda path: read_rankfile(path, load_platform("dahu")), rows=LINES),
     "xml": Kind(_xml, _read_xml),

@@ -3,7 +3,6 @@
 import json
 import pickle
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -207,48 +206,6 @@ def test_a_message_that_lacks_a_side_is_named_with_who_waits(tmp_path: Path) -> 
         replayed(path)
     with pytest.raises(InputError, match=r"rank 0 sends a message to rank 1, tag 3, in MPI_Send at 1.00 s, which that"):
         replayed(write(path, [rows[0], call(1, "Test")]))
-
-
-@pytest.mark.parametrize(
-    ("rows", "complaint"),
-    [
-        ([call(0, "Send", 55, 8.0)], "MPI_Send of rank 0 at 1.00 s: its peer is 55, and the trace has 2 ranks"),
-        ([call(0, "Ibcast", 55, 8.0, comm=0)], "its root is 55, and the trace has 2 ranks"),
-        ([call(0, "Send", 1, 80.0), call(1, "Recv", 0, 8.0)], "72 bytes more are sent with this tag than are received"),
-        ([call(rank, "Bcast", rank, 8.0, comm=0) for rank in range(2)], "has the root 1, where another has 0"),
-        (
-            [call(rank, "Bcast", 0, 8.0 + rank, comm=0) for rank in range(2)],
-            "has the bytes 9, where another has 8",
-        ),
-        (
-            [call(0, "Barrier", comm=0), call(1, "Bcast", 0, comm=0)],
-            "MPI_Bcast of rank 1 at 1.00 s: call 1 of the rank in its communicator has the routine MPI_Bcast, where",
-        ),
-    ],
-)
-def test_what_contradicts_itself_is_refused(rows: list[dict[str, Any]], complaint: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "run.parquet", [*rows, call(1, "Test")], whole=True)
-    for read in (replayed, lp.read_trace):
-        with pytest.raises(InputError, match=re.escape(complaint)):
-            read(path)
-
-
-def test_what_lacks_its_other_side_is_counted_and_left_out_where_the_run_ended(tmp_path: Path) -> None:
-    rows = [
-        call(0, "Send", 1, 8.0), call(1, "Recv", 0, 8.0), call(0, "Send", 1, 8.0),
-        call(0, "Isend", 1, 8.0, completion=4), call(0, "Barrier", comm=0),
-        call(1, "Irecv", 0, 8.0, tag=9, completion=1), call(1, "Recv", 0, 8.0, tag=8),
-    ]  # fmt: skip
-    path = write(tmp_path / "run.parquet", rows, whole=True)
-    (line,) = lp.read_trace(path).metadata["warnings"]
-    told = "2 sends without a receive, 2 receives without a send, 2 requests that no call ends, 1 collective operation"
-    assert line == f"not complete: {told} that not all its ranks call"
-    with pytest.raises(InputError, match="rank 1 waits for a message from rank 0, tag 9"):
-        replayed(path)
-    ended = write(tmp_path / "ended.parquet", rows, whole=True, unfinished=[0, 1], warnings=["the run ended"])
-    found = replayed(ended)
-    assert found.warnings[0] == "the run ended (the recording)"
-    assert any(text == f"{line}: left out of the replay" for text in found.warnings)
 
 
 def test_other_ranks_than_those_of_the_recording_are_refused_with_what_to_do(refusal_of: Any) -> None:

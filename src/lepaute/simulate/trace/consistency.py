@@ -96,9 +96,9 @@ class Consistency:
         return [f"not complete: {', '.join(parts)}"] if parts else []
 
     def check_ranks(self, trace: Trace) -> None:
-        told = trace.metadata.get("ranks") or 0
-        self.ranks = max(self.ranks, told, int(trace.rank.max(initial=-1)) + 1)
-        beyond = numpy.flatnonzero((trace.kind == MPI) & (trace.peer >= self.ranks) & (told > 0))
+        count = trace.metadata.get("ranks") or 0
+        self.ranks = max(self.ranks, count, int(trace.rank.max(initial=-1)) + 1)
+        beyond = numpy.flatnonzero((trace.kind == MPI) & (trace.peer >= self.ranks) & (count > 0))
         if len(beyond):
             row = int(beyond[0])
             name = trace.names[trace.name[row]]
@@ -142,7 +142,7 @@ class Consistency:
         if len(larger) and not trace.metadata.get("unsized"):
             row = int(rows[key == larger[0]].max())
             self._refuse(trace, row, f"{more[larger[0]]:.0f} bytes more are sent with this tag than are received")
-        self._keys, self._surplus, self._bytes = (each[surplus != 0] for each in (kinds, surplus, more))
+        self._keys, self._surplus, self._bytes = (array[surplus != 0] for array in (kinds, surplus, more))
 
     def lacking(self, trace: Trace) -> NDArray[Any]:
         """Rows of calls that lack their other side: messages, and operations that not all ranks came to."""
@@ -205,16 +205,16 @@ class Consistency:
         size = numpy.where(sized, trace.size_bytes[rows], 0.0)
         columns = (codes[trace.name[rows]], root, size, numpy.ones(len(rows)), trace.size_bytes[rows])
         calls = numpy.column_stack(columns)
-        turns, calls = (numpy.concatenate(each) for each in ((self._turns, turns), (self._calls, calls)))
+        turns, calls = (numpy.concatenate(both) for both in ((self._turns, turns), (self._calls, calls)))
         self._turns, first, turn = numpy.unique(turns, return_index=True, return_inverse=True)
-        for column, what in enumerate(("routine", "root", "bytes")):
+        for column, name in enumerate(("routine", "root", "bytes")):
             differ = numpy.flatnonzero(calls[:, column] != calls[first[turn], column])
             if len(differ):
                 at = int(differ[0])
                 row = int(rows[at - len(turns) + len(rows)])
-                one, other = (self._word(column, calls[each]) for each in (at, first[turn[at]]))
+                this, other = (self._word(column, calls[call]) for call in (at, first[turn[at]]))
                 where = f"call {int(turns[at] & 0xFFFFFFFF) + 1} of the rank in its communicator"
-                self._refuse(trace, row, f"{where} has the {what} {one}, where another has {other}")
+                self._refuse(trace, row, f"{where} has the {name} {this}, where another has {other}")
         self._calls = calls[first]
         for column in (3, 4):
             self._calls[:, column] = numpy.bincount(turn, calls[:, column], len(first))

@@ -160,6 +160,6 @@ class Calls:
                     self.add(rank, name, start_s=begin_s, duration_s=end_s - begin_s)
                     lost_s[name].append(end_s - begin_s)
         return [
-            f"{name}: {counted(len(each), 'gap')}, {seconds(sum(each))} in all, taken off computing"
-            for name, each in lost_s.items()
+            f"{name}: {counted(len(gaps_s), 'gap')}, {seconds(sum(gaps_s))} in all, taken off computing"
+            for name, gaps_s in lost_s.items()
         ]

@@ -186,8 +186,8 @@ class _Run:
         else:
             self.open[other, target].remove(match)
             if operation.amount != match.amount:
-                one, two = (f"line {each.line}: {each.kind} of {each.amount:.0f} bytes" for each in (operation, match))
-                raise InputError(f"{self.where}, {one}, which is one message with {two}")
+                texts = (f"line {end.line}: {end.kind} of {end.amount:.0f} bytes" for end in (operation, match))
+                raise InputError(f"{self.where}, {', which is one message with '.join(texts)}")
         if kind == "send" or match:
             self._push(time_s, [operation], True)
         if kind == "send" and match:

@@ -71,9 +71,9 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     need("otf2", "an OTF2 archive")
     reader = import_module("otf2.reader")
     anchor = next(iter(sorted(path.glob("*.otf2"))), path) if path.is_dir() else path
-    for each in (anchor, *sorted(anchor.with_suffix("").rglob("*"))):
-        if not each.is_dir():
-            with unpacked(each, "a file of an archive"):  # the library would wait for a pipe
+    for file in (anchor, *sorted(anchor.with_suffix("").rglob("*"))):
+        if not file.is_dir():
+            with unpacked(file, "a file of an archive"):  # the library would wait for a pipe
                 pass
     import_module("_otf2.Config").conf.lib.OTF2_Error_RegisterCallback(_SILENCE, None)
     try:

@@ -228,8 +228,8 @@ class _Reader:
             raise InputError(f"{where}: {action}: such a trace does not tell of which requests")
         elif action not in _NOTHING:
             raise InputError(f"{where}: the action {words[1][:40]!r} is not known")
-        is_nothing = action in _NOTHING or (len(self.calls) == rows and action == "compute")
-        self.calls.account(f"call| of {action}, which moves nothing," if is_nothing else "")
+        is_empty = action in _NOTHING or (len(self.calls) == rows and action == "compute")
+        self.calls.account(f"call| of {action}, which moves nothing," if is_empty else "")
 
     def _values(self, values: list[str], least: int, most: int, where: str, action: str, what: str) -> None:
         if not least <= len(values) <= most:

@@ -15,9 +15,8 @@ from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Call, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
-from lepaute.simulate.apps.replay.laying import Groups, RecordedPart
+from lepaute.simulate.apps.replay.laying import Groups, RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
-from lepaute.simulate.apps.replay.survey import Survey
 from lepaute.simulate.trace import read_trace
 from lepaute.simulate.trace.table import NOBODY
 

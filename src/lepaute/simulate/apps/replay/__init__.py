@@ -2,8 +2,7 @@
 
 calls        what each MPI call is in a replay
 collectives  of what a collective call consists
-survey       what is to be known of all ranks of a recording first; rows: what each call is
-laying       from the recording to what the core runs, which `operations` holds
+laying       from the recording, of which all ranks are looked at first, to what the core runs; `operations` holds it
 own_code     how long the program's own code takes on another machine
 """
 
@@ -42,7 +41,7 @@ class _Recording:
     """A file, what is known of all of it, and what was laid down of it."""
 
     def __init__(self, path: Path) -> None:
-        from lepaute.simulate.apps.replay.survey import Survey
+        from lepaute.simulate.apps.replay.laying import Survey
         from lepaute.simulate.trace.reading import TraceParts, files_of
 
         self._parts = TraceParts(path)
