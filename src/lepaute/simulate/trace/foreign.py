@@ -71,7 +71,8 @@ class Calls:
     omitted: how many of these are in no row, by what they are
     """
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
+        self.where = where
         self.clock_s: dict[int, float] = {}
         self.events, self.placed, self.omitted = 0, 0, Counter[str]()
         self.gaps: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
@@ -99,7 +100,7 @@ class Calls:
     ) -> int:
         """The number of the row; without a start it is when the rank's clock stands, which goes on."""
         if len(self) >= MAX_TRACE_BYTES // ROW_BYTES:
-            raise InputError(f"more than {MAX_TRACE_BYTES // ROW_BYTES} calls cannot be held")
+            raise InputError(f"{self.where}: has more than {MAX_TRACE_BYTES // ROW_BYTES} calls; these can be held")
         if start_s is None:
             start_s = self.clock_s.get(rank, 0.0)
         self.clock_s[rank] = start_s + duration_s
@@ -133,22 +134,22 @@ class Calls:
         for row in (*requests, wait) if requests else ():
             self.set(row, completion=wait)
 
-    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None, where: str) -> Trace:
+    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None) -> Trace:
         """All rows; `given` goes above `metadata`, but for the warnings, of which it has those of both."""
         if not len(self):
-            raise InputError(f"{where}: it has no calls of MPI")
+            raise InputError(f"{self.where}: it has no calls of MPI")
         warnings = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ()), *self._end_gaps(metadata)]
         columns = {name: numpy.array(column) for name, column in self._columns.items()}
         for name, most in (("rank", MAX_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
             if not -3 < columns[name].min() <= columns[name].max() < most:
-                raise InputError(f"{where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
+                raise InputError(f"{self.where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
         names = list(self._names)
         columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
         known |= {"events": {"read": self.events, "placed": self.placed}, "warnings": warnings}
         if self.omitted:
             known["omitted"] = tally(self.omitted)
-        return trace_of_columns(columns, names, known, where)
+        return trace_of_columns(columns, names, known, self.where)
 
     def _end_gaps(self, metadata: Mapping[str, Any]) -> list[str]:
         """Adds a row for each gap in what was recorded of a rank; what to say of them."""

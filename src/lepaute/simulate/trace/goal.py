@@ -54,7 +54,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     further = counted(reader.further, "operation")
     known["warnings"] = [f"{further} on other cpus than 0, taken for that one"] if reader.further else []
     calls = _Run(str(path), reader.calls).calls_of(reader.operations)
-    return calls.trace(known | {"ranks": reader.ranks}, metadata, str(path))
+    return calls.trace(known | {"ranks": reader.ranks}, metadata)
 
 
 class _Reader:
@@ -63,7 +63,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.ranks, self.rank, self.further, self.known = 0, -1, 0, set[int]()
         self.operations: list[_Operation] = []
-        self.calls = Calls()
+        self.calls = Calls(str(path))
         self.labels: dict[str, _Operation] = {}
         for number, words in words_of(path):
             line = re.sub(r"/\*.*?\*/|//.*", "", " ".join(words)).strip()

@@ -105,7 +105,7 @@ class _Rank:
 class _Archive:
     def __init__(self, path: Path, archive: Any) -> None:
         otf2 = import_module("otf2")
-        self.path, self.archive, self.calls = path, archive, Calls()
+        self.path, self.archive, self.calls = path, archive, Calls(str(path))
         definitions = archive.definitions
         found = [
             group.members
@@ -156,7 +156,7 @@ class _Archive:
         }
         known["resolution_s"] = 1.0 / self.resolution
         known["warnings"] = tally(self.untold)
-        return self.calls.trace(known, metadata, str(self.path))
+        return self.calls.trace(known, metadata)
 
     def _take(self, rank: _Rank, type_: str, event: Any, time_s: float) -> None:
         if rank.begin_s is None:

@@ -47,7 +47,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     begins, ends = ([at.get(task, 0.0) for task in range(reader.tasks)] for at in (reader.begin_s, reader.end_s))
     known |= {"ranks": reader.tasks, "begins_s": begins, "ends_s": ends, "resolution_s": reader.unit_s}
     known["warnings"] = reader.warnings()
-    return reader.calls.trace(known, metadata, str(path))
+    return reader.calls.trace(known, metadata)
 
 
 def further_files(path: Path) -> list[Path]:
@@ -121,7 +121,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.length, is_ns, tasks = _heading(path)
         (names,) = further_files(path)
-        self.path, self.calls, self.names, self.labels = path, Calls(), _names(names), names
+        self.path, self.calls, self.names, self.labels = path, Calls(str(path)), _names(names), names
         self.unit_s, self.last = 1e-9 if is_ns else 1e-6, 0
         application = _application(path, tasks)
         self.tasks = tasks[application - 1]

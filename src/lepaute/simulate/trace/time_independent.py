@@ -61,14 +61,14 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: floa
     ranks = {
         int(words[0]) for file in files for _, words in words_of(file) if re.fullmatch(r"\d{1,9}", words[0], re.ASCII)
     }
-    reader = _Reader(len(ranks), rate)
+    reader = _Reader(str(path), len(ranks), rate)
     for file in files:
         for number, words in words_of(file, "finalize"):
             reader.take(words, f"{file}, line {number}")
     reader.finish(str(path))
     known: dict[str, Any] = {"source": "simulation", "engine": "SimGrid", "application": "a program"}
     known["warnings"] = reader.warnings()
-    return reader.calls.trace(known | ({} if rate else {"flop_rate": UNIT_RATE}), metadata, str(path))
+    return reader.calls.trace(known | ({} if rate else {"flop_rate": UNIT_RATE}), metadata)
 
 
 def further_files(path: Path) -> list[Path]:
@@ -128,9 +128,9 @@ class _Rank:
 
 
 class _Reader:
-    def __init__(self, count: int, rate: float | None) -> None:
+    def __init__(self, where: str, count: int, rate: float | None) -> None:
         self.count, self.rate, self._is_counted = count, rate or UNIT_RATE, rate is None
-        self.calls = Calls()
+        self.calls = Calls(where)
         self.ranks: dict[int, _Rank] = {}
         self._told: dict[str, int] = defaultdict(int)
         # By receiver and tag: rows of the receives whose sender is not known.
