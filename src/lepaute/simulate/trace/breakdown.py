@@ -136,10 +136,9 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """The duration of each row by category, shape (rows, categories); 0 for phases, which hold other rows. And the rank
     that each row waits for, -1 if that is not known.
 
-    A kernel computes, and time of which only the passing is known is the program's own code; in gaps nothing was
-    recorded. A probe probes; what it
-    waited is late. An MPI call that knows its parts has them, and the rest is overhead. Of one that does not, the time
-    before the other side had begun is late, and the rest transfer.
+    A kernel computes, and time of which only the passing is known is the program's own code; gaps are neither. A probe
+    probes; what it waited is late. An MPI call that knows its parts has them, and the rest is overhead. Of one that
+    does not, the time before the other side had begun is late, and the rest transfer.
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL

@@ -40,7 +40,7 @@ def _with_nonblocking(names: frozenset[str]) -> frozenset[str]:
 
 _ROOTED = _with_nonblocking(FROM_ROOT | TO_ROOT)
 #: Operations of which all members give the same number of bytes.
-_OF_ONE_SIZE = _with_nonblocking(
+_EQUAL_SIZES = _with_nonblocking(
     frozenset(f"MPI_{form}" for form in ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan"))
 )
 
@@ -48,7 +48,7 @@ _OF_ONE_SIZE = _with_nonblocking(
 def checked(trace: Trace, where: str, *, operations: bool = True) -> Trace:
     """The trace, with a warning where calls lack their other side; raises InputError for what contradicts itself.
 
-    operations : whether communicators are told, and not taken for that of all ranks
+    operations : whether communicators are known, and not taken for that of all ranks
     Of a trace that is not the whole run (`whole`) only ranks and roots are checked.
     """
     invariant = Consistency(where, operations=operations)
@@ -122,7 +122,7 @@ class Consistency:
     # ---- messages ----------------------------------------------------------------------------------------------------
 
     def _add_messages(self, trace: Trace) -> None:
-        sends, receives = ends_of(trace)
+        sends, receives = _ends_of(trace)
         for rows, rank, sign in ((sends, trace.peer, 1), (receives, trace.rank, -1)):
             receivers, count = numpy.unique(rank[rows], return_counts=True)
             for receiver, messages in zip(receivers.tolist(), count.tolist(), strict=True):
@@ -153,7 +153,7 @@ class Consistency:
 
     def _alone(self, trace: Trace, *, received: bool) -> NDArray[Any]:
         """Rows of sends, or receives, without the other side: of those with one name the last."""
-        rows = ends_of(trace)[received]
+        rows = _ends_of(trace)[received]
         if self._from_any or not len(self._keys):
             return rows[:0]
         keys = _keys(trace, rows, received=received)
@@ -200,7 +200,7 @@ class Consistency:
         rows, turns = self._turns_of(trace)
         self.members = numpy.union1d(self.members, turns >> 32 << 32 | trace.rank[rows])
         codes = numpy.array([self._names.setdefault(name, len(self._names)) for name in trace.names] or [0])
-        rooted, sized = (trace.named(names)[rows] for names in (_ROOTED, _OF_ONE_SIZE))
+        rooted, sized = (trace.named(names)[rows] for names in (_ROOTED, _EQUAL_SIZES))
         root = numpy.where(rooted, trace.peer[rows], -1)
         size = numpy.where(sized, trace.size_bytes[rows], 0.0)
         columns = (codes[trace.name[rows]], root, size, numpy.ones(len(rows)), trace.size_bytes[rows])
@@ -231,7 +231,7 @@ class Consistency:
         return lacks
 
 
-def ends_of(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
+def _ends_of(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows that send a message, and rows that receive one."""
     is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0) & (trace.kind == MPI)
     is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer != NOBODY) & (trace.kind == MPI)

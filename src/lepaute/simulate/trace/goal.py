@@ -107,7 +107,7 @@ class _Reader:
         operation = _Operation(number, self.rank, match[2] or match[4], float(match[3] or match[5]), peer, tag)
         self.further += options.get("cpu", "0") != "0"
         self.operations.append(operation)
-        self.calls.account("" if operation.amount or operation.kind != "calc" else "calc| of nothing")
+        self.calls.account("" if operation.amount or operation.kind != "calc" else "calc| of 0")
         known = match[1] and self.labels.setdefault(match[1], operation) is not operation
         return "the label is defined twice" if known else ""
 

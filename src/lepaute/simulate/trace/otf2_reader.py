@@ -89,7 +89,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
 class _Rank:
     """Open items on a rank: the call of MPI with its region, how many are in that, and its events; requests by number.
 
-    count : the events since that call began;  off_s : since when nothing is measured
+    count : the events since that call began;  off_s : since when measurement is off
     """
 
     def __init__(self, number: int) -> None:

@@ -184,15 +184,16 @@ class _Reader:
                 raise InputError(text)
 
     def warnings(self) -> list[str]:
-        self._told["open"] = sum(not rank.begins for rank in self.ranks.values())
         said = {
             "waits": ("wait", "for some of several requests, taken for the oldest"),
             "collective": ("collective call", "without a communicator, taken for all ranks"),
-            "open": ("rank", "without init and finalize: whether the file is whole is not known"),
         }
         if self._is_counted:
             said["sleeps"] = ("sleep", "that last as long as a Gflop a second (trace convert --flop-rate)")
-        return [f"{counted(self._told[of], noun)} {words}" for of, (noun, words) in said.items() if self._told[of]]
+        texts = [f"{counted(self._told[of], noun)} {words}" for of, (noun, words) in said.items() if self._told[of]]
+        if unended := sum(not rank.begins for rank in self.ranks.values()):
+            texts.append(f"{ranks_text(unended)} without init and finalize: whether the file is whole is not known")
+        return texts
 
     def take(self, words: list[str], where: str) -> None:
         if not words[0].isdecimal() or len(words[0]) > 9 or len(words) < 2:
@@ -228,8 +229,8 @@ class _Reader:
             raise InputError(f"{where}: {action}: such a trace does not tell of which requests")
         elif action not in _NOTHING:
             raise InputError(f"{where}: the action {words[1][:40]!r} is not known")
-        is_empty = action in _NOTHING or (len(self.calls) == rows and action == "compute")
-        self.calls.account(f"call| of {action}, which moves nothing," if is_empty else "")
+        has_effect = len(self.calls) > rows or action in ("init", "finalize")
+        self.calls.account("" if has_effect else f"call| of {action}, which moves nothing,")
 
     def _values(self, values: list[str], least: int, most: int, where: str, action: str, what: str) -> None:
         if not least <= len(values) <= most:

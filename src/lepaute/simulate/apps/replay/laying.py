@@ -43,7 +43,7 @@ class Survey:
         self.consistency = Consistency(where)
         unknown = ""
         for part in parts:
-            check(part, where)
+            _check(part, where)
             rows = Rows(part)
             self.rows += len(part)
             self.metadata = dict(part.metadata)
@@ -104,7 +104,7 @@ class Survey:
         )
 
 
-def check(trace: Trace, where: str) -> None:
+def _check(trace: Trace, where: str) -> None:
     """Raises InputError for a recording with calls that cannot be replayed."""
     for code in numpy.unique(trace.name[trace.kind == MPI]).tolist():
         name = trace.names[code]
