@@ -79,10 +79,11 @@ def traces() -> list[bytes]:
 
 
 def cut_file(rng: random.Random, data: bytes, _others: list[bytes]) -> tuple[str, bytes]:
-    """One of the files ends too early."""
+    """One of the files ends too early, also behind a line, or where it did."""
     files = unpacked(data)
     name = rng.choice(sorted(files))
     at = rng.randrange(len(files[name]) + 1)
+    at = rng.choice((at, files[name].rfind(b"\n", 0, at) + 1, len(files[name])))
     return f"{name} cut", packed(files | {name: files[name][:at]})
 
 

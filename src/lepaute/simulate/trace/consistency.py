@@ -48,7 +48,7 @@ _EQUAL_SIZES = _with_nonblocking(
 def checked(trace: Trace, where: str, *, operations: bool = True) -> Trace:
     """The trace, with a warning where calls lack their other side; raises InputError for what contradicts itself.
 
-    operations : whether communicators are known, and not taken for that of all ranks
+    operations : whether collective operations about which ranks disagree are refused
     Of a trace that is not the whole run (`whole`) only ranks and roots are checked.
     """
     invariant = Consistency(where, operations=operations)
@@ -78,8 +78,7 @@ class Consistency:
         self.check_ranks(trace)
         self._add_requests(trace)
         self._add_messages(trace)
-        if self._operations:
-            self._add_operations(trace)
+        self._add_operations(trace)
 
     def lines(self) -> list[str]:
         """How many calls lack what belongs to them, in one line; none where nothing does."""
@@ -209,7 +208,7 @@ class Consistency:
         self._turns, first, turn = numpy.unique(turns, return_index=True, return_inverse=True)
         for column, name in enumerate(("routine", "root", "bytes")):
             differ = numpy.flatnonzero(calls[:, column] != calls[first[turn], column])
-            if len(differ):
+            if len(differ) and self._operations:
                 at = int(differ[0])
                 row = int(rows[at - len(turns) + len(rows)])
                 this, other = (self._word(column, calls[call]) for call in (at, first[turn[at]]))

@@ -88,7 +88,7 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
     """Findings of `check`; raises InputError as it does."""
     path = path_of(recording, "the recording")
     trace = read_trace(path)
-    survey = Survey([trace], str(path))
+    survey = Survey([trace], str(path), operations=False)
     if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata:
         raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
     if survey.ranks != application.ranks:

@@ -30,17 +30,17 @@ class Survey:
     """ranks, rows, names, metadata : of the recording;  meetings : how many calls are collective
 
     members : of each communicator its ranks, in order;  consistency : of messages, and of collective operations
-    Raises InputError for calls that cannot be replayed.
+    Raises InputError for calls that cannot be replayed; with `operations`, for operations about which ranks disagree.
     """
 
-    def __init__(self, parts: Iterable[Trace], where: str) -> None:
+    def __init__(self, parts: Iterable[Trace], where: str, *, operations: bool = True) -> None:
         self.where = where
         self.rows = self.meetings = 0
         self.names: set[str] = set()
         self.members: dict[int, list[int]] = defaultdict(list)
         self.metadata: dict[str, Any] = {}
         self._tags, self._others = numpy.zeros(0, "int64"), numpy.zeros((0, 2), "int64")
-        self.consistency = Consistency(where)
+        self.consistency = Consistency(where, operations=operations)
         unknown = ""
         for part in parts:
             _check(part, where)
