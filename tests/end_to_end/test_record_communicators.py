@@ -162,7 +162,8 @@ def recorded_requests(
     assert done.returncode == 0, done.stderr
     trace = read_trace(folder / "trace.parquet")
     if part != "full":
-        assert trace.metadata["warnings"] == []
+        short = ["not complete: 2 receives too small for what was sent"] if part == "ends" else []
+        assert trace.metadata["warnings"] == short
     return trace, done
 
 

@@ -109,9 +109,13 @@ def test_ranks_out_of_order_are_read_at_once_and_refused_where_they_are_too_many
 )
 def test_what_contradicts_itself_is_refused(rows: list[dict[str, Any]], complaint: str, tmp_path: Path) -> None:
     path = write(tmp_path / "run.parquet", [*rows, call(1, "Test")], whole=True)
-    for read in (replayed, read_trace):
-        with pytest.raises(InputError, match=re.escape(complaint)):
-            read(path)
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        replayed(path)
+    if "bytes more" in complaint:  # a program may go on after MPI_ERR_TRUNCATE
+        assert read_trace(path).metadata["warnings"] == ["not complete: 1 receive too small for what was sent"]
+        return
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        read_trace(path)
 
 
 def test_what_lacks_its_other_side_is_counted_and_left_out_where_the_run_ended(tmp_path: Path) -> None:

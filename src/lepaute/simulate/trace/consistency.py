@@ -45,13 +45,14 @@ _EQUAL_SIZES = _with_nonblocking(
 )
 
 
-def checked(trace: Trace, where: str, *, operations: bool = True) -> Trace:
+def checked(trace: Trace, where: str, *, operations: bool = True, sizes: bool = True) -> Trace:
     """The trace, with a warning where calls lack their other side; raises InputError for what contradicts itself.
 
-    operations : whether collective operations about which ranks disagree are refused
+    operations : whether collective operations about which ranks disagree are refused;  sizes : whether too small
+                 receives are, which a program may have survived
     Of a trace that is not the whole run (`whole`) only ranks and roots are checked.
     """
-    invariant = Consistency(where, operations=operations)
+    invariant = Consistency(where, operations=operations, sizes=sizes)
     if trace.metadata.get("whole") is not True:
         invariant.check_ranks(trace)
         return trace
@@ -64,8 +65,9 @@ def checked(trace: Trace, where: str, *, operations: bool = True) -> Trace:
 class Consistency:
     """What calls are held against that other ranks make, for parts that each have all calls of their ranks."""
 
-    def __init__(self, where: str, *, operations: bool = True) -> None:
-        self.where, self.ranks, self._requests, self._operations = where, 0, 0, operations
+    def __init__(self, where: str, *, operations: bool = True, sizes: bool = True) -> None:
+        self.where, self.ranks, self._operations, self._sizes = where, 0, operations, sizes
+        self._requests = self._short = 0
         # Of messages, by what names them: how many more are sent than received, and their bytes.
         self._keys, self._surplus, self._bytes = numpy.zeros(0, "uint64"), numpy.zeros(0, "int64"), numpy.zeros(0)
         self._from_any, self._to = False, Counter[int]()  # the same by receiver, where senders are not known
@@ -89,6 +91,7 @@ class Consistency:
             "send| without a receive": int(alone[alone > 0].sum()),
             "receive| without a send": int(-alone[alone < 0].sum()),
             "request| that no call ends": self._requests,
+            "receive| too small for what was sent": self._short,
             "collective operation| that not all its ranks call": int(numpy.count_nonzero(self._are_short())),
         }
         parts = tally({what: count for what, count in counts.items() if count})
@@ -138,7 +141,9 @@ class Consistency:
         surplus = numpy.rint(numpy.bincount(key, counts, len(kinds))).astype("int64")
         more = numpy.bincount(key, sizes, len(kinds))
         larger = numpy.flatnonzero((surplus == 0) & (more > 0.5))
-        if len(larger) and not trace.metadata.get("unsized"):
+        larger = larger if not trace.metadata.get("unsized") else larger[:0]
+        self._short += len(larger)
+        if len(larger) and self._sizes:
             row = int(rows[key == larger[0]].max())
             self._refuse(trace, row, f"{more[larger[0]]:.0f} bytes more are sent with this tag than are received")
         self._keys, self._surplus, self._bytes = (array[surplus != 0] for array in (kinds, surplus, more))

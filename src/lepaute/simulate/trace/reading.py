@@ -58,7 +58,7 @@ def read_trace(path: str | Path) -> Trace:
     file, path, metadata = open_trace(path, MAX_TRACE_BYTES)
     names: dict[str, int] = {}
     columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
-    return checked(trace_of_columns(columns, list(names), metadata, str(path)), str(path))
+    return checked(trace_of_columns(columns, list(names), metadata, str(path)), str(path), sizes=False)
 
 
 def kind_of(path: Path) -> str | None:
