@@ -167,9 +167,11 @@ class ReplayBehaviour(LaidBehaviour):
             part = "all" if share > 0.9995 else percent(share)
             texts.append(f"{part} of the computing is the program's own code, {self.factor.words}")
         omitted = ", ".join(map(str, metadata.get("omitted") or ()))
-        recorded = [f"{text} (the recording)" for text in metadata.get("warnings") or ()]
+        lacking = self.recording.survey.consistency.lines() if metadata.get("unfinished") else []
+        known = [text for text in metadata.get("warnings") or () if text not in lacking]
+        recorded = [f"{text} (the recording)" for text in known]
         if metadata.get("unfinished"):
-            recorded += [f"{text}: left out of the replay" for text in self.recording.survey.consistency.lines()]
+            recorded += [f"{text}: left out of the replay" for text in lacking]
             texts, recorded = recorded, texts  # above all that it did not end
         texts += recorded
         texts += [f"{omitted} left out of the recording"] if omitted else []
