@@ -142,7 +142,10 @@ def library_of_requests(library: MpiLibrary, tmp_path_factory: pytest.TempPathFa
 
 
 def recorded_requests(library_of_requests: tuple[MpiLibrary, Path], part: str) -> Trace:
-    return recorded(*library_of_requests, str(PARTS.index(part)))
+    trace = recorded(*library_of_requests, str(PARTS.index(part)))
+    short = ["not complete: 2 receives too small for what was sent"] if part == "ends" else []
+    assert trace.metadata["warnings"] == short
+    return trace
 
 
 def rows(trace: Trace, *names: str) -> list[tuple[int, int, int, float]]:

@@ -44,6 +44,7 @@ from lepaute.watch.foreign.csv_table import read_csv_table
 from lepaute.watch.foreign.mapping import parse_mapping, read_mapping
 from lepaute.watch.foreign.rows import Source
 from lepaute.watch.proposals.proposed_event import read_inventory
+from mutants import cut_traces
 from mutants import written_files as written
 from mutants.changes import changed, column_replaced
 
@@ -429,6 +430,8 @@ KINDS = {
     "time-independent": Kind(written.time_independent_traces, written.read_foreign_trace, rows=LINES),
     "goal": Kind(written.goal_schedules, written.read_foreign_trace, rows=r"(\w+ ?: ?)?(send|recv|calc)[^/]*$"),
     "paraver": Kind(written.paraver_traces, written.read_paraver, rows=LINES),
+    "otf2": Kind(cut_traces.archives, cut_traces.read_damaged, cut_traces.changed_file, 0.3),
+    "cut-trace": Kind(cut_traces.traces, cut_traces.read_cut, cut_traces.cut_file, 0.3),
     "observations": Kind(written.observations, written.read_observations, written.changed_table),
     "store-index": Kind(written.store_indices, written.read_store_index, written.changed_json, 0.2),
     "store-table": Kind(written.store_tables, written.read_store_table, written.changed_table, 0.1),

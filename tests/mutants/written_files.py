@@ -15,6 +15,7 @@ from warnings import catch_warnings
 
 from oracles.paje_by_hand import exchange, posted
 from oracles.paraver_by_hand import prv, prv_of
+from oracles.trace_events import check_events
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
 
@@ -270,8 +271,10 @@ def read_paraver(path: Path) -> object:
 
 
 def read_foreign_trace(path: Path) -> object:
+    """Each event of the file stands in a row, or has a name."""
     files_of(path)
     trace = read_foreign(path)
+    check_events(path, trace)
     return description(trace), trace.to_frame().to_csv()
 
 

@@ -99,6 +99,14 @@ def test_a_line_that_cannot_be_is_named(body: str, complaint: str, tmp_path: Pat
     assert str(raised.value).startswith(f"{path}, {complaint}")
 
 
+def test_a_message_has_one_size(tmp_path: Path) -> None:
+    path = schedule(tmp_path / "sizes.goal", "send 80b to 1", "recv 8b from 0")
+    with pytest.raises(
+        InputError, match=r"line \d+: recv of 8 bytes, which is one message with line 4: send of 80 bytes"
+    ):
+        convert(path)
+
+
 def test_a_schedule_that_is_cut_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.goal"
     path.write_text("num_ranks 2\nrank 0 {\ncalc 1\n")

@@ -1,16 +1,19 @@
 """Traces in OTF2: what is written, and what is read as Score-P and a recording write it."""
 
+from os import mkfifo
 from pathlib import Path
 from typing import Any
 
 import pytest
 from oracles.replays import replayed
+from oracles.trace_events import check_events
 from oracles.traces_by_hand import call, hpl_like, rows, trace
 from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.simulate.trace import Trace, write_trace
+from lepaute.simulate.trace.breakdown import OWN_CODE, breakdown_of
 from lepaute.simulate.trace.messages import BLOCKING_OF, COLLECTIVES, CREATIONS
 from lepaute.simulate.trace.otf2_reader import NO_ROOT, collective_bytes, convert, size_of
 from lepaute.simulate.trace.table import NOBODY
@@ -148,6 +151,56 @@ def cut(made: Written) -> None:
     made.leave = lambda *_: None  # type: ignore[method-assign]
 
 
+def beside(made: Written) -> None:
+    """A call of another thread of rank 0."""
+    second = made.definitions.location("second", group=made.places[0].group)
+    made.writer.event_writer_from_location(second).enter(0, made.region("MPI_Recv()"))
+
+
+@pytest.mark.parametrize("gap", ["flush", "off"])
+def test_regions_may_have_parentheses_and_gaps_are_no_computing(gap: str, tmp_path: Path) -> None:
+    made = Written(tmp_path / "archive")
+    for rank, events in enumerate(made.events):
+        made.call(rank, "MPI_Init()", at=10)
+        made.call(rank, "MPI_Barrier()", ("mpi_collective_end", otf2.CollectiveOp.BARRIER, made.world, NO_ROOT, 0, 0))
+        if gap == "flush":
+            events.buffer_flush(30, 530)
+        else:
+            events.measurement_on_off(30, otf2.MeasurementMode.OFF)
+            events.measurement_on_off(530, otf2.MeasurementMode.ON)
+        made.call(rank, "MPI_Finalize()", at=600)
+    (warning,) = made.read().metadata["warnings"]
+    assert warning.endswith(": 2 gaps, 1.00 s in all, taken off computing")
+    check_events(tmp_path / "archive", lp.read_trace(tmp_path / "archive"))
+    assert replayed(tmp_path / "archive").time_s.mean == pytest.approx(0.600 - 0.011 - 0.001 - 0.500, rel=0.01)
+    shares = breakdown_of(lp.read_trace(tmp_path / "archive")).by_rank_s.sum(axis=0)
+    assert shares[OWN_CODE] == pytest.approx(2 * 0.088)
+
+
+def test_a_waitall_that_does_not_say_what_it_ended_has_ended_all(tmp_path: Path) -> None:
+    made = Written(tmp_path / "archive")
+    made.call(0, "MPI_Isend", ("mpi_isend", 1, made.world, 7, 800, 5))
+    made.call(0, "MPI_Waitall")
+    made.call(1, "MPI_Irecv", ("mpi_irecv_request", 1))
+    made.call(1, "MPI_Waitall")
+    found = made.read()
+    assert (found.completion >= 0).all()
+    assert found.metadata["warnings"][0].startswith("2 requests ended by MPI_Waitall, which does not say so")
+
+
+def test_an_archive_whose_files_are_pipes_or_lack_events_is_refused(tmp_path: Path) -> None:
+    made = Written(tmp_path / "archive")
+    made.call(0, "MPI_Barrier")
+    made.places[0]._number_of_events_written += 7
+    with pytest.raises(InputError, match=r"has \d+ of \d+ events of 'thread 0': truncated"):
+        made.read()
+    file = next((tmp_path / "archive" / "traces").glob("*.evt"))
+    file.unlink()
+    mkfifo(file)
+    with pytest.raises(InputError, match=r"\.evt: is a pipe"):
+        lp.read_trace(tmp_path / "archive")
+
+
 @pytest.mark.parametrize(
     ("fault", "complaint"),
     [
@@ -168,6 +221,16 @@ def cut(made: Written) -> None:
             "rank 1: MPI_Neighbor_alltoall: an archive does not tell of which neighbours",
         ),
         (cut, "rank 0 is in MPI_Barrier at the end: truncated"),
+        (
+            lambda made: made.events[0].mpi_send(0, 1, made.world, 3, 16),
+            "rank 0: MpiSend at 0 outside of a call of MPI",
+        ),
+        (
+            lambda made: made.call(0, "MPI_Send", ("mpi_irecv_request", 1)),
+            "rank 0: MPI_Send has 1 of MpiIrecvRequest, which it does not do",
+        ),
+        (lambda made: made.leave(0, "MPI_Send"), "rank 0: leaves MPI_Send at 1.00 ms, which it did not enter"),
+        (beside, "rank 0: MPI_Recv on 'second': MPI is read of one thread of a rank"),
     ],
 )
 def test_what_cannot_be_is_one_line_with_the_rank(fault, complaint, tmp_path):

@@ -13,7 +13,7 @@ import lepaute as lp
 from lepaute.errors import InputError
 from lepaute.simulate.trace import write_trace
 from lepaute.simulate.trace.paraver import convert
-from lepaute.simulate.trace.table import NOBODY
+from lepaute.simulate.trace.table import GAPS, NOBODY
 
 
 def call(task: int, begin: int, end: int, name: str, told: str = "", kind: int = 1) -> list[str]:
@@ -33,6 +33,7 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
         *call(2, 200, 205, "MPI_Irecv"), *call(2, 215, 300, "MPI_Waitall"), *call(2, 302, 303, "MPI_Recv"),
         *call(2, 304, 306, "MPI_Sendrecv"), *call(2, 310, 320, "MPI_Bcast", other, kind=2),
         *call(2, 330, 340, "MPI_Test"), *call(2, 350, 360, "MPI_Comm_dup", kind=3), "2:2:1:2:1:370:42000050:17",
+        *call(2, 370, 380, "MPI_Finalize", kind=3),
         "3:1:1:1:1:200:210:2:1:2:1:200:300:800:7",
         "3:1:1:1:1:260:270:2:1:2:1:304:306:8:1", "3:2:1:2:1:304:306:1:1:1:1:260:270:16:2",
     )  # fmt: skip
@@ -56,7 +57,8 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
         "1 send and 1 receive without a record of communication, taken for MPI_PROC_NULL's",
     ]
     assert made.metadata["omitted"] == [
-        "1 state", "1 call of no message", "1 creation of a communicator without one", "1 event that is not one of MPI"
+        "1 state", "2 events of calls that move nothing", "2 events of creations of communicators without one",
+        "1 event that is not of MPI",
     ]  # fmt: skip
     assert numpy.isclose(made.start_s[0], 2e-7)
 
@@ -82,6 +84,7 @@ def test_a_recording_written_so_is_replayed_as_the_recording(tmp_path: Path) -> 
             "line 4: task 1: MPI_Neighbor_alltoall: such a trace does not tell of which neighbours",
         ),
         (["3:1:1:1:1:5"], "line 3: '3:1:1:1:1:5' is not a record of Paraver"),
+        (["2:1:1:1:1:5:50000001"], "line 3: '2:1:1:1:1:5:50000001' is not a record of Paraver"),
     ],
 )
 def test_records_that_cannot_be_are_named(records: list[str], complaint: str, tmp_path: Path) -> None:
@@ -89,6 +92,37 @@ def test_records_that_cannot_be_are_named(records: list[str], complaint: str, tm
     with pytest.raises(InputError) as raised:
         convert(path)
     assert str(raised.value) == f"{path}, {complaint}"
+
+
+def test_two_roots_and_an_end_before_that_of_the_header_are_refused(tmp_path: Path) -> None:
+    told = ":50100001:8:50100002:8:50100004:1:50100003:1"
+    records = [*call(1, 5, 9, "MPI_Bcast", told, 2), *call(2, 5, 9, "MPI_Bcast", told, 2)]
+    path = prv(tmp_path, 2, *records)
+    with pytest.raises(InputError, match="tasks 1 and 2 are both the root of MPI_Bcast, call 1 in communicator 1"):
+        convert(path)
+    lines = prv(tmp_path, 2, *(record.replace(":50100003:1", "") for record in records)).read_text().splitlines()
+    ends = "\n".join(lines), "\n".join(record for record in lines if not record.startswith("2:2:")) + "\n"
+    for cut, complaint in zip(ends, ("ends without a newline", "no record of task 2 of 2: truncated"), strict=True):
+        path.write_text(cut)
+        with pytest.raises(InputError, match=complaint):
+            convert(path)
+    path.write_text("\n".join(lines).replace(":9_ns", ":99_ns") + "\n")
+    with pytest.raises(InputError, match=r"ends at 9.00 ns of 99.0 ns \(its header\): truncated"):
+        convert(path)
+
+
+def test_a_flush_and_tracing_that_is_off_are_no_computing(tmp_path: Path) -> None:
+    head, second = "2:1:1:1:1", 10**9
+    made = convert(
+        prv(
+            tmp_path, 1, *call(1, 0, 10, "MPI_Init", kind=3), f"{head}:{second}:40000003:1",
+            f"{head}:{2 * second}:40000003:0", f"{head}:{3 * second}:40000012:0",
+            *call(1, 5 * second, 6 * second, "MPI_Test"), *call(1, 7 * second, 8 * second, "MPI_Finalize", kind=3),
+        )
+    )  # fmt: skip
+    gaps = made.where(made.named(GAPS))
+    assert gaps.duration_s.tolist() == pytest.approx([1.0, 4.0])  # up to MPI_Finalize: it was never on again
+    assert len(made.metadata["warnings"]) == 2
 
 
 def test_what_is_cut_or_lacks_its_names_is_refused(tmp_path: Path) -> None:

@@ -214,6 +214,15 @@ def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) ->
         trace_of_records([record], {}, solve=3)
 
 
+def test_what_the_recorder_did_before_the_program_is_no_call(tmp_path: Path) -> None:
+    rows = [(1_000, "MPI_Testany", 1, -1, (-1, 0, 0)), (2_000, "dgemm", 1, 0, (1, 1, 1))]
+    written(tmp_path / "0", *rows)
+    content = bytearray((tmp_path / "0").read_bytes())
+    content[48:56] = struct.pack("<q", 1_500)  # when all ranks had come together in MPI_Init
+    (tmp_path / "0").write_bytes(content)
+    assert read_rank(tmp_path / "0").rows["start_ns"].tolist() == [2_000]
+
+
 def test_what_is_missing_is_told(tmp_path: Path) -> None:
     killed = written(tmp_path / "0", (1, "dgemm", 1, 0, (1, 1, 1)), ranks=3, finished=0, lost=5, spare_bytes=3200)
     assert len(killed.rows["code"]) == 1  # the room that was never written holds no calls

@@ -9,6 +9,7 @@ import lepaute as lp
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate.platform.data_sheet import dgemm_rate
+from lepaute.simulate.trace import foreign
 from lepaute.simulate.trace.reading import kind_of
 from lepaute.simulate.trace.table import NOBODY
 from lepaute.simulate.trace.time_independent import convert
@@ -138,6 +139,26 @@ def test_a_line_that_cannot_be_is_named_with_file_and_number(line: str, complain
     with pytest.raises(InputError) as raised:
         convert(path)
     assert str(raised.value).startswith(f"{path}, line 3: {complaint}")
+
+
+def test_what_does_not_say_where_it_ends_may_be_cut(tmp_path: Path) -> None:
+    path = written(tmp_path / "all.txt", "0 compute 1e9", "0 compute 1e9")
+    assert convert(path).metadata["warnings"][0].startswith("1 rank without init and finalize: whether")
+    path.write_text("0 compute 1e9\n0 compute 1e")
+    with pytest.raises(InputError, match="line 2: ends without a newline; the file is truncated"):
+        convert(path)
+    with pytest.raises(InputError, match="rank 0 ends and does not begin; it is truncated"):
+        convert(written(path, "0 compute 1e9", "0 finalize"))
+
+
+def test_more_calls_than_can_be_held_and_lines_without_end_are_refused(tmp_path, monkeypatch):
+    path = written(tmp_path / "all.txt", *["0 compute 1e9"] * 4)
+    monkeypatch.setattr(foreign, "MAX_TRACE_BYTES", 3 * foreign.ROW_BYTES)
+    with pytest.raises(InputError, match=r"all.txt: has more than 3 calls; these can be held"):
+        convert(path)
+    monkeypatch.setattr(foreign, "LONGEST_LINE", 8)
+    with pytest.raises(InputError, match="line 1: has more than 8 bytes"):
+        convert(path)
 
 
 def test_what_is_no_trace_is_no_trace(tmp_path: Path) -> None:

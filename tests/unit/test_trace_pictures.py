@@ -11,10 +11,9 @@ from oracles.traces_by_hand import call, exchange, hpl_like, trace
 from support_pages import Elements, text_of, widths_offline
 
 from lepaute.simulate.trace import colours, write_trace
-from lepaute.simulate.trace.breakdown import breakdown_of, split
+from lepaute.simulate.trace.breakdown import breakdown_of, finding_of, split
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.compare_report import plot_comparison
-from lepaute.simulate.trace.finding import finding_of
 from lepaute.simulate.trace.gantt import plot_gantt
 from lepaute.simulate.trace.page import page, write_report
 from lepaute.simulate.trace.report import plot_breakdown

@@ -196,7 +196,12 @@ def test_a_message_that_lacks_a_side_is_named_with_who_waits(tmp_path: Path) -> 
     ):
         replayed(path)
     with pytest.raises(InputError, match=r"rank 0 sends a message to rank 1, tag 3, in MPI_Send at 1.00 s, which that"):
-        replayed(write(path, rows[:1]))
+        replayed(write(path, [rows[0], call(1, "Test")]))
+
+
+def test_other_ranks_than_those_of_the_recording_are_refused_with_what_to_do(refusal_of: Any) -> None:
+    words = "there is no option '--np': a recording has the ranks it was made with; record the program with others, "
+    assert refusal_of("predict", "trace", "run.parquet", "--np", "64").startswith(f"lepaute: {words}")
 
 
 def test_a_collective_operation_that_a_rank_leaves_out_is_named(tmp_path: Path) -> None:
@@ -234,7 +239,7 @@ def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: 
     with pytest.raises(InputError, match=f"MPI_{name}, which rank 0 calls at 2.00 s, cannot be replayed"):
         replayed(path)
     unknown = write(path, [call(rank, "Bcast", 0, 8.0) for rank in range(2)])
-    with pytest.raises(InputError, match=r"the ranks of MPI_Bcast, which rank 0 calls at 1.00 s, are not known"):
+    with pytest.raises(InputError, match=r"MPI_Bcast, which rank 0 calls at 1.00 s, is of an intercommunicator"):
         replayed(unknown)
 
 
@@ -405,7 +410,7 @@ def test_those_of_two_communicators_may_begin_in_any_order(tmp_path: Path) -> No
         rows.append(call(rank, "Waitall", completion=1))
     assert 0.0 <= run_s(tmp_path / "run.parquet", rows) < 1e-3
     one = [row | {"comm": 1} for row in rows]  # in one communicator they have an order
-    with pytest.raises(InputError, match="nonblocking allreduce of 16 bytes"):
+    with pytest.raises(InputError, match="has the bytes 8, where another has 16"):
         run_s(tmp_path / "run.parquet", [row | {"size_bytes": 8.0 * (1 + (row["rank"] == 0))} for row in one[:4]])
 
 

@@ -17,6 +17,8 @@ _NO_SUCH = re.compile(
     r"no such (command|option):? '?([^' ]+?)'?\.?(?: did you mean ([^?]+)\?| \(possible options: (.+)\))?",
     re.IGNORECASE,
 )
+#: What is asked of a replay and cannot be.
+_OTHER_RANKS = ("--np", "-np", "-n", "--ranks", "--grid")
 #: Those that run a program of the user's, with options of its own.
 RUN_PROGRAMS = ("emulate", "record")
 
@@ -43,6 +45,9 @@ def misuse(name: str, error: typer.TyperException) -> str:
     message = error.format_message().strip().splitlines()[0].rstrip(".")
     if missing := _NO_SUCH.fullmatch(message):
         kind, word, nearest, near = missing.groups()
+        if path.endswith(" predict trace") and word in _OTHER_RANKS:
+            ways = "record the program with others, emulate it (lepaute emulate --np), or describe it in Python"
+            return f"there is no option '{word}': a recording has the ranks it was made with; {ways}"
         guess = f"did you mean {nearest or ' or '.join(near.rsplit(', ', 1))}? " if nearest or near else ""
         message = f"there is no {kind} '{word}'; {guess}'{path} --help' lists them"
         after = "; options of the program come after two dashes: -- PROGRAM ARGS"

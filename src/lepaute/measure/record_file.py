@@ -82,7 +82,9 @@ def read_rank(path: Path) -> RankRecord:
     names = tuple((int(entry["kind"]), _text(entry["name"])) for entry in header["names_of"][: int(header["names"])])
     # Of a program that was killed the file still has its spare room, and perhaps rows that were not completed.
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
-    packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] > 0)]
+    # The rows before MPI_Init had ended are the recorder's own, which measured what a row costs.
+    begins = max(1, int(header["start_ns"]))
+    packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] >= begins)]
     rows = _with_waits(_rows(packed, names), names)
     names = tuple((KERNEL, _WAITS[name]) if name in _WAITS else (kind, name) for kind, name in names)
     mask = int.from_bytes(bytes(header["affinity"]).ljust(_AFFINITY_BYTES, b"\0"), "little")

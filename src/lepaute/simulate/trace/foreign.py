@@ -3,7 +3,7 @@
 import math
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,17 @@ import numpy
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
-from lepaute.kit.text import tally
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, MAX_RANKS, MPI, Trace, trace_of_columns
+from lepaute.kit.text import counted, seconds, tally
+from lepaute.simulate.trace.table import (
+    COMPUTING,
+    KERNEL,
+    MAX_RANKS,
+    MAX_TRACE_BYTES,
+    MPI,
+    ROW_BYTES,
+    Trace,
+    trace_of_columns,
+)
 
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
@@ -24,14 +33,21 @@ NOT_REPLAYED = re.compile(
 )
 #: Flop/s at which amounts of computing are seconds where nothing tells of the machine.
 UNIT_RATE = 1e9
-LONGEST_LINE = 1 << 26
+LONGEST_LINE = 1 << 23
 
 
-def words_of(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and words of each line that has any and is no comment (#); raises InputError for what cannot be read."""
+def words_of(path: Path, last: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Number and words of each line that has any and is no comment (#); raises InputError for what cannot be read.
+
+    last : the word with which a line may end where the file does; None: any. Elsewhere such a line may have been cut
+    """
     with unpacked(path, "a trace") as file:
         for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
+            if len(line) == LONGEST_LINE:
+                raise InputError(f"{path}, line {number}: has more than {LONGEST_LINE} bytes")
             words = line.decode("utf-8", "replace").split()
+            if not line.endswith(b"\n") and last is not None and words[-1:] != [last]:
+                raise InputError(f"{path}, line {number}: ends without a newline; the file is truncated")
             if words and not words[0].startswith("#"):
                 yield number, words
 
@@ -51,12 +67,15 @@ class Calls:
     """Rows of calls, as they are read, with the clock of each rank for formats that have no times.
 
     clock_s : of each rank the end of what it has done so far
-    omitted: how many of what is in the file are no rows, by what they are
+    events : how many there are in the file, each of which is placed in a row, or omitted
+    omitted: how many of these are in no row, by what they are
     """
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
+        self.where = where
         self.clock_s: dict[int, float] = {}
-        self.omitted: Counter[str] = Counter()
+        self.events, self.placed, self.omitted = 0, 0, Counter[str]()
+        self.gaps: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
         self._names: dict[str, int] = {}
         self._columns: dict[str, array[Any]] = {
             **{name: array("d") for name in ("start_s", "duration_s", "size_bytes", "n")},
@@ -80,6 +99,8 @@ class Calls:
         duration_s: float = 0.0,
     ) -> int:
         """The number of the row; without a start it is when the rank's clock stands, which goes on."""
+        if len(self) >= MAX_TRACE_BYTES // ROW_BYTES:
+            raise InputError(f"{self.where}: has more than {MAX_TRACE_BYTES // ROW_BYTES} calls; these can be held")
         if start_s is None:
             start_s = self.clock_s.get(rank, 0.0)
         self.clock_s[rank] = start_s + duration_s
@@ -93,6 +114,14 @@ class Calls:
         if duration_s > 0.0:
             self.add(rank, COMPUTING, duration_s=duration_s)
 
+    def account(self, omitted: str = "", count: int = 1) -> None:
+        """Each event of the file is given here: as one that rows hold, or by the name of those that none does."""
+        self.events += count
+        if omitted:
+            self.omitted[omitted] += count
+        else:
+            self.placed += count
+
     def name(self, row: int) -> str:
         return list(self._names)[int(self._columns["name"][row])]
 
@@ -105,18 +134,33 @@ class Calls:
         for row in (*requests, wait) if requests else ():
             self.set(row, completion=wait)
 
-    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None, where: str) -> Trace:
+    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None) -> Trace:
         """All rows; `given` goes above `metadata`, but for the warnings, of which it has those of both."""
         if not len(self):
-            raise InputError(f"{where}: it has no calls")
+            raise InputError(f"{self.where}: it has no calls of MPI")
+        warnings = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ()), *self._end_gaps(metadata)]
         columns = {name: numpy.array(column) for name, column in self._columns.items()}
         for name, most in (("rank", MAX_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
             if not -3 < columns[name].min() <= columns[name].max() < most:
-                raise InputError(f"{where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
+                raise InputError(f"{self.where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
         names = list(self._names)
         columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
+        known |= {"events": {"read": self.events, "placed": self.placed}, "warnings": warnings}
         if self.omitted:
             known["omitted"] = tally(self.omitted)
-        known["warnings"] = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ())]
-        return trace_of_columns(columns, names, known, where)
+        return trace_of_columns(columns, names, known, self.where)
+
+    def _end_gaps(self, metadata: Mapping[str, Any]) -> list[str]:
+        """Adds a row for each gap in what was recorded of a rank; what to say of them."""
+        lost_s: dict[str, list[float]] = defaultdict(list)
+        for (rank, name), gaps in self.gaps.items():
+            low_s, high_s = metadata["begins_s"][rank], metadata["ends_s"][rank]
+            for begin_s, end_s in numpy.clip(gaps, low_s, high_s).tolist():
+                if end_s > begin_s:
+                    self.add(rank, name, start_s=begin_s, duration_s=end_s - begin_s)
+                    lost_s[name].append(end_s - begin_s)
+        return [
+            f"{name}: {counted(len(gaps_s), 'gap')}, {seconds(sum(gaps_s))} in all, taken off computing"
+            for name, gaps_s in lost_s.items()
+        ]

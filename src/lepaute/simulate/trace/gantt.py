@@ -16,8 +16,7 @@ from lepaute.errors import InputError
 from lepaute.kit.picture import entitle, new_figure, write_picture
 from lepaute.kit.text import significant, time_unit
 from lepaute.simulate.trace import colours
-from lepaute.simulate.trace.breakdown import breakdown_of, is_estimated, not_separated, split, with_own_code
-from lepaute.simulate.trace.finding import finding_of
+from lepaute.simulate.trace.breakdown import breakdown_of, finding_of, is_estimated, not_separated, split, with_own_code
 from lepaute.simulate.trace.messages import match_messages
 from lepaute.simulate.trace.report import foot, headline, node_name
 from lepaute.simulate.trace.table import PHASE, Trace

@@ -53,7 +53,8 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     known: dict[str, Any] = {"source": "simulation", "engine": "GOAL", "application": "a schedule"}
     further = counted(reader.further, "operation")
     known["warnings"] = [f"{further} on other cpus than 0, taken for that one"] if reader.further else []
-    return _Run(str(path)).calls_of(reader.operations).trace(known | {"ranks": reader.ranks}, metadata, str(path))
+    calls = _Run(str(path), reader.calls).calls_of(reader.operations)
+    return calls.trace(known | {"ranks": reader.ranks}, metadata)
 
 
 class _Reader:
@@ -62,6 +63,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.ranks, self.rank, self.further, self.known = 0, -1, 0, set[int]()
         self.operations: list[_Operation] = []
+        self.calls = Calls(str(path))
         self.labels: dict[str, _Operation] = {}
         for number, words in words_of(path):
             line = re.sub(r"/\*.*?\*/|//.*", "", " ".join(words)).strip()
@@ -105,12 +107,14 @@ class _Reader:
         operation = _Operation(number, self.rank, match[2] or match[4], float(match[3] or match[5]), peer, tag)
         self.further += options.get("cpu", "0") != "0"
         self.operations.append(operation)
+        self.calls.account("" if operation.amount or operation.kind != "calc" else "calc| of 0")
         known = match[1] and self.labels.setdefault(match[1], operation) is not operation
         return "the label is defined twice" if known else ""
 
     def _order(self, label: str, order: str, other: str) -> str:
         if label not in self.labels or other not in self.labels:
             return "a label that is not defined above in this rank"
+        self.calls.account()
         later, earlier = self.labels[label], self.labels[other]
         later.lacks += 1
         if order == "requires":
@@ -122,8 +126,8 @@ class _Reader:
 class _Run:
     """All ranks at once, messages in no time."""
 
-    def __init__(self, where: str) -> None:
-        self.where, self.calls = where, Calls()
+    def __init__(self, where: str, calls: Calls) -> None:
+        self.where, self.calls = where, calls
         self.events: list[tuple[float, int, _Operation, bool]] = []  # time, number, of what the beginning or the end
         self.count = 0
         self.open: dict[tuple[str, int], list[_Operation]] = defaultdict(list)  # messages without a side, by receiver
@@ -181,6 +185,9 @@ class _Run:
             self.open[kind, target].append(operation)
         else:
             self.open[other, target].remove(match)
+            if operation.amount != match.amount:
+                texts = (f"line {end.line}: {end.kind} of {end.amount:.0f} bytes" for end in (operation, match))
+                raise InputError(f"{self.where}, {', which is one message with '.join(texts)}")
         if kind == "send" or match:
             self._push(time_s, [operation], True)
         if kind == "send" and match:

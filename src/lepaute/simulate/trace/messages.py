@@ -50,6 +50,8 @@ NONBLOCKING_COLLECTIVES = frozenset(BLOCKING_OF)
 BETWEEN_TWO = (
     SENDS | IMMEDIATE | RECEIVES | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
 )
+#: Calls without which a trace is not that of its program.
+COMMUNICATING = BETWEEN_TWO | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES
 _RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
 #: What the recorder wraps in an emulation (probes/record_smpi.h).
 RECORDED = (SENDS | IMMEDIATE | RECEIVES | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES | _RELEASES) - (

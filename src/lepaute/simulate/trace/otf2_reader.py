@@ -1,26 +1,43 @@
 """OTF2 archives, as Score-P writes them, as traces of ours; the package otf2 reads them.
 
-The locations that the archive calls those of MPI are the ranks, and only their calls are read: other threads, devices,
-metrics and the program's own regions are left out, whose time is the program's own code. What a call did say the events
+The locations that the archive calls those of MPI are the ranks, and only their calls are read: other threads (refused
+where they call MPI), devices, metrics and the program's own regions are left out, whose time is the program's own code;
+that of gaps is not (buffers that were written out, measurement that was off). What a call did say the events
 within its region: messages, requests (by their number), collective operations with communicator and bytes. The last are
 those of Score-P (`collective_bytes`). Calls without any that do not communicate, such as MPI_Comm_rank, are own code
 too; so are probes, of which most archives do not tell what they found. Source: the documentation of OTF2 3.0, and
 Score-P 8, src/adapters/mpi/scorep_mpi_coll.c.
 """
 
+import ctypes
+import re
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import redirect_stderr
 from importlib import import_module
+from io import StringIO
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from lepaute.errors import InputError, LepauteError
+from lepaute.kit.documents import unpacked
 from lepaute.kit.extras import need
-from lepaute.kit.text import counted
+from lepaute.kit.text import counted, seconds, tally
 from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.foreign import LEFT_OUT, NOT_REPLAYED, Calls
-from lepaute.simulate.trace.table import NOBODY, Trace
+from lepaute.simulate.trace.table import FLUSH, NOBODY, NOT_MEASURED, Trace
 
 NO_ROOT = 0xFFFFFFFF
+#: Names of regions, as some tools have them with parentheses.
+_CALL = re.compile(r"(MPI_\w+)(?: ?\(.*\))?")
+_COMPLETIONS = ("MpiIsendComplete", "MpiIrecv", "NonBlockingCollectiveComplete", "MpiRequestCancelled")
+_BEGINNINGS = ("MpiIsend", "MpiIrecvRequest", "NonBlockingCollectiveRequest")
+#: In place of what the library prints where it raises as well.
+_SILENCE = ctypes.CFUNCTYPE(
+    *(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p),
+    *(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p),
+)(lambda *arguments: arguments[4])
 #: Operations of which a rank tells its bytes once for each member.
 _TO_EACH = frozenset(("MPI_Allgather", "MPI_Allgatherv", "MPI_Allreduce", "MPI_Reduce_scatter_block"))
 
@@ -54,8 +71,13 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     need("otf2", "an OTF2 archive")
     reader = import_module("otf2.reader")
     anchor = next(iter(sorted(path.glob("*.otf2"))), path) if path.is_dir() else path
+    for file in (anchor, *sorted(anchor.with_suffix("").rglob("*"))):
+        if not file.is_dir():
+            with unpacked(file, "a file of an archive"):  # the library would wait for a pipe
+                pass
+    import_module("_otf2.Config").conf.lib.OTF2_Error_RegisterCallback(_SILENCE, None)
     try:
-        with reader.open(str(anchor)) as archive:
+        with redirect_stderr(StringIO()), reader.open(str(anchor)) as archive:  # where it prints what it raises
             return _Archive(anchor, archive).trace(metadata)
     except LepauteError:
         raise
@@ -65,10 +87,15 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
 
 
 class _Rank:
-    """Open items on a rank: its regions, the call of MPI among them with its events, and requests by number."""
+    """Open items on a rank: the call of MPI with its region, how many are in that, and its events; requests by number.
+
+    count : the events since that call began;  off_s : since when measurement is off
+    """
 
     def __init__(self, number: int) -> None:
-        self.number, self.depth, self.called = number, 0, ""
+        self.number, self.depth, self.called, self.count = number, 0, "", 0
+        self.region: Any = None
+        self.off_s: float | None = None
         self.start_s, self.events = 0.0, list[tuple[str, Any]]()
         self.requests: dict[int, int] = {}
         self.begin_s: float | None = None
@@ -78,7 +105,7 @@ class _Rank:
 class _Archive:
     def __init__(self, path: Path, archive: Any) -> None:
         otf2 = import_module("otf2")
-        self.path, self.archive, self.calls = path, archive, Calls()
+        self.path, self.archive, self.calls = path, archive, Calls(str(path))
         definitions = archive.definitions
         found = [
             group.members
@@ -97,78 +124,146 @@ class _Archive:
         world = next((comm for comm, ranks in self.members.items() if len(ranks) == len(self.places)), None)
         others = (comm for comm in self.members if comm != world)
         self.numbers = {comm: at for at, comm in enumerate(others, start=1)} | ({} if world is None else {world: 0})
-        self.left_out = 0
+        self.untold, self.off = Counter[str](), otf2.MeasurementMode.OFF
         clock = definitions.clock_properties
         self.first, self.resolution = clock.global_offset, float(clock.timer_resolution)
 
     def trace(self, metadata: Mapping[str, Any] | None) -> Trace:
-        for place, event in self.archive.events(self.places):
-            rank = self.ranks[self.rank_of[place]]
-            self._take(rank, type(event).__name__, event, (event.time - self.first) / self.resolution)
+        read: Counter[Any] = Counter()
+        for place, event in self.archive.events:
+            read[place] += 1
+            type_, time_s = type(event).__name__, (event.time - self.first) / self.resolution
+            if place in self.rank_of:
+                self._take(self.ranks[self.rank_of[place]], type_, event, time_s)
+            else:
+                self._take_beside(place, type_, event)
+        for place in self.archive.definitions.locations:
+            if read[place] < place.number_of_events:
+                events = f"{read[place]} of {counted(place.number_of_events, 'event')}"
+                raise InputError(f"{self.path}: has {events} of {place.name[:40]!r}: truncated")
         for rank in self.ranks:
             if rank.called:
                 raise InputError(f"{self.path}: rank {rank.number} is in {rank.called} at the end: truncated")
+            if rank.off_s is not None:
+                self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, inf))
         nodes = [getattr(place.group.system_tree_parent, "name", "") for place in self.places]
         hosts = list(dict.fromkeys(nodes))
-        known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2", "warnings": []}
+        known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2"}
         known |= {"ranks": len(self.places), "hosts": hosts, "nodes": [hosts.index(node) for node in nodes]}
         known |= {
             "begins_s": [rank.begin_s or 0.0 for rank in self.ranks],
             "ends_s": [rank.end_s for rank in self.ranks],
         }
         known["resolution_s"] = 1.0 / self.resolution
-        if self.left_out:
-            known["warnings"] = [f"{counted(self.left_out, 'creation')} of communicators without one, left out"]
-        return self.calls.trace(known, metadata, str(self.path))
+        known["warnings"] = tally(self.untold)
+        return self.calls.trace(known, metadata)
 
-    def _take(self, rank: _Rank, kind: str, event: Any, time_s: float) -> None:
+    def _take(self, rank: _Rank, type_: str, event: Any, time_s: float) -> None:
         if rank.begin_s is None:
             rank.begin_s = time_s
-        if kind == "Enter":
-            name = event.region.name
-            if rank.called:
-                rank.depth += 1
-            elif name.startswith("MPI_"):
-                rank.called, rank.start_s, rank.events = name, time_s, []
-                if name == "MPI_Finalize":
-                    rank.end_s, rank.is_over = time_s, True
-        elif kind == "Leave" and rank.called:
-            if rank.depth:
-                rank.depth -= 1
-            else:
-                self._leave(rank, time_s)
-                rank.called = ""
-        elif rank.called and kind in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
-            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: matched probes are not read")
-        elif rank.called and kind.startswith(("Mpi", "NonBlocking")):
-            rank.events.append((kind, event))
+        rank.count += 1
+        if type_ in ("Enter", "Leave"):
+            self._turn(rank, event.region, type_ == "Enter", time_s)
+        elif type_.startswith(("Mpi", "NonBlocking")):
+            if not rank.called:
+                raise self._refusal(rank, f"{type_} at {seconds(time_s)} outside of a call of MPI")
+            if type_ in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
+                raise self._refusal(rank, f"{rank.called}: matched probes are not read")
+            rank.events.append((type_, event))
+        else:
+            is_gap = self._is_gap(rank, type_, event, time_s)
+            if not rank.called:
+                self.calls.account("" if is_gap else f"event| {type_}")
         if not rank.is_over:
             rank.end_s = time_s
 
-    def _leave(self, rank: _Rank, time_s: float) -> None:
+    def _turn(self, rank: _Rank, region: Any, enters: bool, time_s: float) -> None:
+        """A region that begins or ends; those within a call are its own."""
+        match = _CALL.fullmatch(region.name)
+        if rank.called:
+            rank.depth += 1 if enters else -1
+            if rank.depth < 0 and region != rank.region:
+                raise self._refusal(rank, f"leaves {region.name[:40]!r} inside of {rank.called}")
+            if rank.depth < 0:
+                self.calls.account(self._leave(rank, time_s), rank.count)
+                rank.called, rank.depth = "", 0
+        elif match and not enters:
+            raise self._refusal(rank, f"leaves {match[1]} at {seconds(time_s)}, which it did not enter")
+        elif match:
+            rank.called, rank.region, rank.start_s, rank.events, rank.count = match[1], region, time_s, [], 1
+            if rank.called == "MPI_Finalize":
+                rank.end_s, rank.is_over = time_s, True
+        else:
+            self.calls.account("event| of the program's own regions")
+
+    def _is_gap(self, rank: _Rank, type_: str, event: Any, time_s: float) -> bool:
+        """Whether nothing is measured from this event on, or up to it."""
+        if type_ == "BufferFlush":
+            self.calls.gaps[rank.number, FLUSH].append((time_s, (event.stop_time - self.first) / self.resolution))
+        elif type_ == "MeasurementOnOff" and event.measurement_mode == self.off:
+            rank.off_s = time_s if rank.off_s is None else rank.off_s
+        elif type_ == "MeasurementOnOff" and rank.off_s is not None:
+            self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, time_s))
+            rank.off_s = None
+        return type_ in ("BufferFlush", "MeasurementOnOff")
+
+    def _take_beside(self, place: Any, type_: str, event: Any) -> None:
+        """An event of a further thread, or of a device."""
+        match = _CALL.fullmatch(event.region.name) if type_ == "Enter" else None
+        calls = match is not None and (match[1] in messages.COMMUNICATING or NOT_REPLAYED.match(match[1]))
+        if calls or type_.startswith(("Mpi", "NonBlocking")):
+            rank = next((rank for rank in self.ranks if self.places[rank.number].group == place.group), self.ranks[0])
+            call = match[1] if match else type_
+            raise self._refusal(rank, f"{call} on {place.name[:40]!r}: MPI is read of one thread of a rank")
+        self.calls.account("event| of further threads and devices")
+
+    def _refusal(self, rank: _Rank, text: str) -> InputError:
+        return InputError(f"{self.path}: rank {rank.number}: {text}")
+
+    def _leave(self, rank: _Rank, time_s: float) -> str:
+        """Makes rows of the call that is over; returns as what its events are left out, where it has none."""
         name = rank.called
         if name in LEFT_OUT:
             if name != "MPI_Finalize":
                 rank.begin_s = time_s
-            return
-        by_kind: dict[str, list[Any]] = {}
-        for kind, event in rank.events:
-            by_kind.setdefault(kind, []).append(event)
+            return ""
+        by_type: dict[str, list[Any]] = {}
+        for type_, event in rank.events:
+            by_type.setdefault(type_, []).append(event)
+        rows = len(self.calls)
+        self._check_events(rank, by_type)
         if name in messages.SENDS - messages.SENDRECVS or name in messages.RECEIVES:
-            self._message(rank, name, time_s, by_kind.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
+            self._message(rank, name, time_s, by_type.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
         elif name in messages.SENDRECVS:
-            self._message(rank, name, time_s, by_kind.get("MpiSend", ()))
-            self._message(rank, messages.ARRIVAL, rank.start_s, by_kind.get("MpiRecv", ()))
+            self._message(rank, name, time_s, by_type.get("MpiSend", ()))
+            self._message(rank, messages.ARRIVAL, rank.start_s, by_type.get("MpiRecv", ()))
         elif name in messages.NEIGHBOURS:
-            raise InputError(f"{self.path}: rank {rank.number}: {name}: an archive does not tell of which neighbours")
+            raise self._refusal(rank, f"{name}: an archive does not tell of which neighbours")
         elif name in messages.COLLECTIVES:
-            self._collective(rank, name, time_s, by_kind.get("MpiCollectiveEnd", ()))
+            self._collective(rank, name, time_s, by_type.get("MpiCollectiveEnd", ()))
         elif name in messages.WAITS | messages.PROBES:
-            self._wait(rank, name, time_s, by_kind)
+            self._wait(rank, name, time_s, by_type)
         elif NOT_REPLAYED.match(name):
             self._add(rank, name, time_s)
         else:
-            self._begin(rank, name, time_s, by_kind)
+            self._begin(rank, name, time_s, by_type)
+        return (
+            "event| of calls that move nothing, or creations of communicators without one"
+            if len(self.calls) == rows
+            else ""
+        )
+
+    def _check_events(self, rank: _Rank, by_type: Mapping[str, list[Any]]) -> None:
+        """Refuses what a call of this name does not do; messages within collective operations are the library's own."""
+        name = rank.called
+        if name in messages.COLLECTIVES or NOT_REPLAYED.match(name):
+            return
+        sends, receives = name in messages.SENDS, name in messages.RECEIVES | messages.SENDRECVS
+        ends = name in messages.WAITS | messages.PROBES
+        several = {*(_COMPLETIONS if ends else () if sends or receives else _BEGINNINGS), "MpiRequestTest", "MpiProbe"}
+        for type_, events in by_type.items():
+            if type_ not in several and len(events) > {"MpiSend": sends, "MpiRecv": receives}.get(type_, 0):
+                raise self._refusal(rank, f"{name} has {len(events)} of {type_}, which it does not do")
 
     def _add(self, rank: _Rank, name: str, time_s: float, *what: Any, **more: Any) -> int:
         return self.calls.add(
@@ -177,11 +272,14 @@ class _Archive:
 
     def _message(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
         if not events:
-            self.calls.omitted["message| without an event of it, taken for MPI_PROC_NULL's,"] += 1
-            self._add(rank, name, time_s, NOBODY)
+            self._add_to_nobody(rank, name, time_s)
         for event in events[:1]:
             peer = event.receiver if name in messages.SENDS and name != messages.ARRIVAL else event.sender
             self._add(rank, name, time_s, *self._peer(rank, event, peer), comm=self._number(rank, event.communicator))
+
+    def _add_to_nobody(self, rank: _Rank, name: str, time_s: float) -> None:
+        self.untold["message| without an event of it, taken for MPI_PROC_NULL's"] += 1
+        self._add(rank, name, time_s, NOBODY)
 
     def _peer(self, rank: _Rank, event: Any, peer: int) -> tuple[int, float, int]:
         return self._world(rank, event.communicator, peer), float(event.msg_length), int(event.msg_tag)
@@ -190,12 +288,12 @@ class _Archive:
         """The rank among all of one in a communicator; one without members is that of a rank alone."""
         members = self.members.get(comm) or [rank.number]
         if not 0 <= peer < len(members):
-            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: no rank {peer} in {comm.name[:40]!r}")
+            raise self._refusal(rank, f"{rank.called}: no rank {peer} in {comm.name[:40]!r}")
         return members[peer]
 
     def _number(self, rank: _Rank, comm: Any) -> int:
         if comm not in self.numbers:
-            raise InputError(f"{self.path}: rank {rank.number}: {rank.called}: of two groups (an intercommunicator)")
+            raise self._refusal(rank, f"{rank.called}: of two groups (an intercommunicator)")
         return self.numbers[comm] if self.members[comm] else len(self.numbers) + rank.number
 
     def _what(self, rank: _Rank, name: str, event: Any) -> dict[str, Any]:
@@ -208,44 +306,45 @@ class _Archive:
         return {"peer": root, "size_bytes": size_of(name, *sizes), "comm": number}
 
     def _collective(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
-        if not events and name in messages.CREATIONS:
-            self.left_out += 1
-        else:
+        if events or name not in messages.CREATIONS:
             self._add(rank, name, time_s, **(self._what(rank, name, events[0]) if events else {}))
 
-    def _begin(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
+    def _begin(self, rank: _Rank, name: str, time_s: float, by_type: dict[str, list[Any]]) -> None:
         """A call that began requests, also of several at once (MPI_Startall); or one that did nothing."""
-        for event in by_kind.get("MpiIsend", ()):
+        for event in by_type.get("MpiIsend", ()):
             sends = name if name in messages.IMMEDIATE_SENDS else "MPI_Isend"
             what = self._peer(rank, event, event.receiver)
             row = self._add(rank, sends, time_s, *what, comm=self._number(rank, event.communicator))
             rank.requests[event.request_id] = row
-        for event in by_kind.get("MpiIrecvRequest", ()):
+        for event in by_type.get("MpiIrecvRequest", ()):
             rank.requests[event.request_id] = self._add(rank, "MPI_Irecv", time_s)
-        for event in by_kind.get("NonBlockingCollectiveRequest", ()):
+        for event in by_type.get("NonBlockingCollectiveRequest", ()):
             rank.requests[event.request_id] = self._add(rank, name, time_s)
-        if not by_kind and name in messages.IMMEDIATE:
-            self._add(rank, name, time_s, NOBODY)
+        if not by_type and name in messages.IMMEDIATE:
+            self._add_to_nobody(rank, name, time_s)
 
-    def _wait(self, rank: _Rank, name: str, time_s: float, by_kind: dict[str, list[Any]]) -> None:
+    def _wait(self, rank: _Rank, name: str, time_s: float, by_type: dict[str, list[Any]]) -> None:
         row = self._add(rank, name, time_s)
         over = []
-        for kind in ("MpiIsendComplete", "MpiIrecv", "NonBlockingCollectiveComplete", "MpiRequestCancelled"):
-            for event in by_kind.get(kind, ()):
+        for type_ in _COMPLETIONS:
+            for event in by_type.get(type_, ()):
                 request = rank.requests.pop(event.request_id, None)
                 if request is None:
-                    raise InputError(
-                        f"{self.path}: rank {rank.number}: {name} ends request {event.request_id}, which is not open"
-                    )
+                    raise self._refusal(rank, f"{name} ends request {event.request_id}, which is not open")
                 over.append(request)
-                if kind == "MpiIrecv":
+                if type_ == "MpiIrecv":
                     peer, size_bytes, tag = self._peer(rank, event, event.sender)
                     number = self._number(rank, event.communicator)
                     self.calls.set(request, peer=peer, size_bytes=size_bytes, tag=tag, comm=number)
-                elif kind == "NonBlockingCollectiveComplete":
+                elif type_ == "NonBlockingCollectiveComplete":
                     self.calls.set(request, **self._what(rank, self.calls.name(request), event))
-                elif kind == "MpiRequestCancelled":
+                elif type_ == "MpiRequestCancelled":
                     self.calls.set(request, peer=NOBODY, size_bytes=0.0)
+        if name == "MPI_Waitall" and not over:
+            over = list(rank.requests.values())
+            rank.requests.clear()
+            text = "by MPI_Waitall, which does not say so: all open ones are taken, receives from any source"
+            self.untold.update({f"request| ended {text}": len(over)} if over else {})
         self.calls.end(over, row)
         if name in messages.PROBES and not over:
             self.calls.set(row, n=1.0)

@@ -21,8 +21,17 @@ from lepaute.kit.report.page import anchor, picture_values, render
 from lepaute.kit.report.svg import Axis, Layer, Picture
 from lepaute.kit.text import in_common_unit, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.simulate.trace import colours
-from lepaute.simulate.trace.breakdown import LATE, OTHER, Breakdown, breakdown_of, split, with_own_code
-from lepaute.simulate.trace.finding import Finding, Waiting, finding_of
+from lepaute.simulate.trace.breakdown import (
+    LATE,
+    OTHER,
+    Breakdown,
+    Finding,
+    Waiting,
+    breakdown_of,
+    finding_of,
+    split,
+    with_own_code,
+)
 from lepaute.simulate.trace.messages import sent_of
 from lepaute.simulate.trace.report import (
     breakdown_dict,

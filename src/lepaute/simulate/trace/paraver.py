@@ -22,19 +22,22 @@ from lepaute.kit.documents import unpacked
 from lepaute.kit.text import counted, seconds
 from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.foreign import LEFT_OUT, LONGEST_LINE, NOT_REPLAYED, Calls, words_of
-from lepaute.simulate.trace.table import MAX_RANKS, NOBODY, Trace
+from lepaute.simulate.trace.table import FLUSH, MAX_RANKS, NOBODY, NOT_MEASURED, Trace
 
 _HEADER = re.compile(r"#Paraver \([^)]*\):(\d{1,18})(_ns)?:\d+(?:\([\d,]*\))?:(\d{1,4}):(.*)")
 _APPLICATION = re.compile(r"(\d{1,9})\([\d,:]*\)(?:,\d+)?(?::|$)")
 #: Place of the application in a record; of communications, of sender and receiver.
 _OF_WHOM = {"1": (1,), "2": (1,), "3": (1, 7), "c": (0,), "i": (0,)}
+#: Numbers of states and communications; events have five, and two for each.
+_LENGTHS = {"1": 7, "3": 14}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ENTER = range(50000001, 50000006)
 _SENT, _RECEIVED, _ROOT, _COMM = range(50100001, 50100005)
 _MESSAGES = messages.SENDS | messages.RECEIVES | messages.IMMEDIATE
 _SENDERS = messages.SENDS | messages.IMMEDIATE_SENDS | messages.COLLECTIVES
 _RECEIVERS = messages.RECEIVES | messages.IMMEDIATE_RECEIVES | messages.SENDRECVS | messages.COLLECTIVES
-_KEPT = _MESSAGES | messages.WAITS | messages.PROBES | messages.COLLECTIVES | messages.NONBLOCKING_COLLECTIVES
+#: Events with values other than 0 while a thread writes out its buffer, and while it is traced.
+_FLUSHES, _TRACES = 40000003, 40000012
 
 
 def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
@@ -44,7 +47,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     begins, ends = ([at.get(task, 0.0) for task in range(reader.tasks)] for at in (reader.begin_s, reader.end_s))
     known |= {"ranks": reader.tasks, "begins_s": begins, "ends_s": ends, "resolution_s": reader.unit_s}
     known["warnings"] = reader.warnings()
-    return reader.calls.trace(known, metadata, str(path))
+    return reader.calls.trace(known, metadata)
 
 
 def further_files(path: Path) -> list[Path]:
@@ -59,7 +62,7 @@ def _names(path: Path) -> dict[str, str]:
     """Names of MPI calls by values of events, as the .pcf has them."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; it has the names of calls, and belongs beside the .prv")
-    return {words[0]: words[1] for _, words in words_of(path) if len(words) == 2 and words[1].startswith("MPI_")}
+    return {words[0]: words[1] for _, words in words_of(path, "") if len(words) == 2 and words[1].startswith("MPI_")}
 
 
 def _heading(path: Path) -> tuple[int, bool, list[int]]:
@@ -77,12 +80,14 @@ def _heading(path: Path) -> tuple[int, bool, list[int]]:
 
 def _records(path: Path) -> Iterator[tuple[str, str, list[int]]]:
     """Where each record stands, its code, and its other numbers."""
-    for number, words in words_of(path):
+    for number, words in words_of(path, ""):
         code, *fields = words[0].split(":")
         where = f"{path}, line {number}"
         try:
             numbers = [_number(field) for field in fields]
-            if len(words) > 1 or code not in _OF_WHOM or len(numbers) <= _OF_WHOM[code][-1]:
+            count = len(numbers)
+            is_sound = code in _OF_WHOM and count == _LENGTHS.get(code, max(count, 1))
+            if len(words) > 1 or not is_sound or (code == "2" and (count < 7 or count % 2 == 0)):
                 raise ValueError(code)
             yield where, code, numbers
         except ValueError:
@@ -116,7 +121,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.length, is_ns, tasks = _heading(path)
         (names,) = further_files(path)
-        self.path, self.calls, self.names, self.labels = path, Calls(), _names(names), names
+        self.path, self.calls, self.names, self.labels = path, Calls(str(path)), _names(names), names
         self.unit_s, self.last = 1e-9 if is_ns else 1e-6, 0
         application = _application(path, tasks)
         self.tasks = tasks[application - 1]
@@ -126,6 +131,8 @@ class _Reader:
         self.guessed, self.finalized = False, set[int]()
         self.members: dict[int, int] = {}  # of communicators
         self.inside: dict[int, tuple[str, int, dict[int, int]]] = {}  # of tasks the call, its start and what is told
+        self.since: dict[tuple[int, str], int] = {}  # of tasks when a gap began
+        self.seen = set[int]()
         self.depth: dict[int, int] = defaultdict(int)
         self.rows: dict[int, list[tuple[int, int, str, int]]] = defaultdict(list)  # start, end, name, row
         self.roots: dict[tuple[int, int], int] = {}
@@ -147,28 +154,35 @@ class _Reader:
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
-                self.calls.omitted["record| of another application, without calls of MPI,"] += 1
+                self.calls.account("record| of another application, without calls of MPI,")
         for task, (name, *_) in self.inside.items():
             raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
-        if self._is_short and (cut := self.initialized - self.finalized):
-            raise InputError(
-                f"{path}: ends at {self._time(self.last)} of {self._time(self.length)} (its header), "
-                f"task {min(cut) + 1} without MPI_Finalize: truncated"
-            )
+        self._check_end()
         self._join()
 
-    @property
-    def _is_short(self) -> bool:
-        """Whether the records end long before the end that the header says."""
-        return self.last < 0.99 * self.length
+    def _check_end(self) -> None:
+        """Refuses what ends before its header says so, or before its tasks do."""
+        if silent := next((task for task in range(self.tasks) if task not in self.seen), None):
+            raise InputError(f"{self.path}: has no record of task {silent + 1} of {self.tasks}: truncated")
+        ends = f"{self.path}: ends at {self._time(self.last)} of {self._time(self.length)} (its header)"
+        if self.last < self.length and (cut := self.initialized - self.finalized):
+            raise InputError(f"{ends}, task {min(cut) + 1} without MPI_Finalize: truncated")
+        if self.last < self.length and not self.finalized:
+            raise InputError(f"{ends}: truncated; the length of a part that was cut out belongs into its header")
+        for (task, name), start in self.since.items():
+            self.calls.gaps[task, name].append((start * self.unit_s, self.length * self.unit_s))
 
     def _time(self, time: int) -> str:
         return seconds(time * self.unit_s)
 
     def warnings(self) -> list[str]:
         texts = ["which call ended the request of a send is not told: the oldest is taken"] * self.guessed
-        if self._is_short and not self.finalized:
+        if self.last < self.length:
             texts.append(f"its records end at {self._time(self.last)} of {self._time(self.length)} (its header)")
+        if cut := self.initialized - self.finalized:
+            texts.append(f"{counted(len(cut), 'task')} without MPI_Finalize, the first is task {min(cut) + 1}")
+        if not self.initialized:
+            texts.append("no task calls MPI_Init: whether the trace is whole is not known")
         if self.single:
             alone = " and ".join(counted(count, what) for what, count in self.alone.items() if count)
             texts.append(f"{alone} without a record of communication, taken for MPI_PROC_NULL's")
@@ -179,11 +193,14 @@ class _Reader:
             if fields[1] in self.members or len(fields) != 3 + fields[2]:
                 raise InputError(f"{where}: communicator {fields[1]} is there twice, or has not {fields[2]} members")
             self.members[fields[1]] = fields[2]
+            self.calls.account()
         elif code == "3":
             self.messages.append((where, fields))
+            self.last = max(self.last, *fields[4:6], *fields[10:12])
         elif code in ("1", "i"):
             self.last = max(self.last, fields[5] if code == "1" else 0)
-            self.calls.omitted["state" if code == "1" else "intercommunicator"] += 1
+            self.seen.update((fields[2] - 1,) if code == "1" else ())
+            self.calls.account("state" if code == "1" else "intercommunicator")
         else:
             self._events(fields[2] - 1, fields[3], fields[4], fields[5:], where)
 
@@ -197,28 +214,43 @@ class _Reader:
                 self._turn(task, value, time, where)
             elif _SENT <= type_ <= _COMM and task in self.inside:
                 self.inside[task][2][type_] = value
+                self.calls.account()
+            elif type_ in (_FLUSHES, _TRACES) and thread == 1:
+                self._gap(
+                    (task, FLUSH if type_ == _FLUSHES else NOT_MEASURED), (value != 0) == (type_ == _FLUSHES), time
+                )
             else:
-                self.calls.omitted["event| that is not one of MPI"] += 1
+                self.calls.account("event| that is not of MPI")
+        self.seen.add(task)
         self.last = max(self.last, time)
         self.begin_s.setdefault(task, time * self.unit_s)
         if task not in self.finalized:
             self.end_s[task] = time * self.unit_s
 
+    def _gap(self, gap: tuple[int, str], begins: bool, time: int) -> None:
+        self.calls.account()
+        if begins:
+            self.since.setdefault(gap, time)
+        elif gap in self.since:
+            self.calls.gaps[gap].append((self.since.pop(gap) * self.unit_s, time * self.unit_s))
+
     def _turn(self, task: int, value: int, time: int, where: str) -> None:
         """A call that begins, or ends with 0; calls within others are the library's own."""
-        if value:
-            self.depth[task] += 1
-            if self.depth[task] == 1:
-                if (name := self.names.get(str(value), "")) == "":
-                    raise InputError(f"{where}: MPI call {value}, which {self.labels.name} does not name")
-                self.inside[task] = name, time, {}
-            return
-        self.depth[task] -= 1
+        self.depth[task] += 1 if value else -1
         if self.depth[task] < 0:
             raise InputError(f"{where}: task {task + 1} leaves a call that it did not enter")
-        if self.depth[task]:
-            return
+        if value and self.depth[task] == 1:
+            if (name := self.names.get(str(value), "")) == "":
+                raise InputError(f"{where}: MPI call {value}, which {self.labels.name} does not name")
+            self.inside[task] = name, time, {}
+        elif not value and self.depth[task]:
+            self.calls.account("event| of calls within others", 2)
+        elif not value:
+            self._leave(task, time, where)
+
+    def _leave(self, task: int, time: int, where: str) -> None:
         name, start, told = self.inside.pop(task)
+        omitted = ""
         if name in messages.NEIGHBOURS:
             raise InputError(f"{where}: task {task + 1}: {name}: such a trace does not tell of which neighbours")
         if name in LEFT_OUT:
@@ -228,14 +260,16 @@ class _Reader:
             else:
                 self.begin_s[task] = time * self.unit_s
                 self.initialized.add(task)
-        elif (name in _KEPT and not (name in messages.CREATIONS and _COMM not in told)) or NOT_REPLAYED.match(name):
+        elif name in messages.CREATIONS and _COMM not in told:
+            omitted = "event| of creations of communicators without one"
+        elif name in messages.COMMUNICATING or NOT_REPLAYED.match(name):
             row = self._add(task, name, start, time, told)
             self.rows[task].append((start, time, name, row))
             if name in messages.SENDRECVS:
                 self.arrivals[row] = self._add(task, messages.ARRIVAL, start, start, {})
         else:
-            what = "creation| of a communicator without one" if name in messages.CREATIONS else "call| of no message"
-            self.calls.omitted[what] += 1
+            omitted = "event| of calls that move nothing"
+        self.calls.account(omitted, 2)
 
     def _add(self, task: int, name: str, start: int, end: int, told: dict[int, int]) -> int:
         more: dict[str, Any] = {"start_s": start * self.unit_s, "duration_s": (end - start) * self.unit_s}
@@ -260,8 +294,11 @@ class _Reader:
         self.turns[comm, task] += 1
         if plain in messages.FROM_ROOT | messages.TO_ROOT:
             self.rooted.append((row, comm, turn))
-            if told.get(_ROOT):
-                self.roots[comm, turn] = task
+            if told.get(_ROOT) and self.roots.setdefault((comm, turn), task) != task:
+                tasks = f"tasks {self.roots[comm, turn] + 1} and {task + 1}"
+                raise InputError(
+                    f"{self.path}: {tasks} are both the root of {name}, call {turn + 1} in communicator {comm}"
+                )
         return row
 
     def _join(self) -> None:
@@ -271,16 +308,16 @@ class _Reader:
         self.starts = {task: [start for start, *_ in rows] for task, rows in self.rows.items()}
         received: dict[int, list[int]] = defaultdict(list)
         for where, fields in self.messages:
-            if len(fields) != 14:
-                raise InputError(f"{where}: a communication has 15 numbers, this one {len(fields) + 1}")
             _, _, sender, _, sent, _, _, _, receiver, _, begun, over, size, tag = fields
             source, target = sender - 1, receiver - 1
             sends, send = self._call_at(source, sent, _SENDERS)
             receives, receive = self._call_at(target, begun, _RECEIVERS)
             if sends in messages.COLLECTIVES and receives in messages.COLLECTIVES:
-                continue  # of the library
+                self.calls.account("message| within collective operations, of the library,")
+                continue
             if {sends, receives} & {"", *messages.COLLECTIVES}:
                 raise InputError(f"{where}: a message outside of calls that send it and receive it")
+            self.calls.account()
             if receives in messages.SENDRECVS:
                 receive = self.arrivals[receive]
             self.single -= {send, receive}

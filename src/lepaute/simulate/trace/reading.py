@@ -14,6 +14,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted
+from lepaute.simulate.trace.consistency import checked
 from lepaute.simulate.trace.table import (
     FORMATS_TEXT,
     MAX_TRACE_BYTES,
@@ -57,7 +58,7 @@ def read_trace(path: str | Path) -> Trace:
     file, path, metadata = open_trace(path, MAX_TRACE_BYTES)
     names: dict[str, int] = {}
     columns = read_columns(path, file, names, lambda name: file.read(columns=[name]).column(0))
-    return trace_of_columns(columns, list(names), metadata, str(path))
+    return checked(trace_of_columns(columns, list(names), metadata, str(path)), str(path), sizes=False)
 
 
 def kind_of(path: Path) -> str | None:
@@ -99,7 +100,7 @@ def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate:
         raise InputError(f"{path}: has times, not amounts of computing, for which --flop-rate is")
     read = import_module(f"lepaute.simulate.trace.{kind}").convert
     made: Trace = read(path, metadata) if rate is None else read(path, metadata, rate=rate)
-    return made
+    return checked(made, str(path), operations=kind != "time_independent")
 
 
 def files_of(path: Path) -> list[Path]:

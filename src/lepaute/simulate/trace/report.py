@@ -11,9 +11,8 @@ from lepaute.kit.picture import entitle, measured_origin, new_figure, origin, wr
 from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.tables import shortened, shown_table
 from lepaute.kit.text import counted, folded, in_common_unit, percent, ranks_text, seconds, size_text, time_unit
-from lepaute.simulate.trace.breakdown import Breakdown
+from lepaute.simulate.trace.breakdown import Breakdown, finding_of
 from lepaute.simulate.trace.colours import SHARES
-from lepaute.simulate.trace.finding import finding_of
 from lepaute.simulate.trace.table import BETWEEN_CALLS, CATEGORIES, COMPUTING, KERNEL, KINDS, MPI, Trace, caveats_of
 
 

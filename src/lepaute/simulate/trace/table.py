@@ -66,6 +66,9 @@ COMPUTING = "computing"
 #: Parts of it that a recording tells: the rank had no core, or wanted none.
 WAITING, SLEEPING = "waiting_for_a_core", "sleeping"
 BETWEEN_CALLS = frozenset((COMPUTING, WAITING, SLEEPING))
+#: Kernels in whose time nothing was recorded: it is neither computing nor the program's own code.
+FLUSH, NOT_MEASURED = "buffer flush", "measurement off"
+GAPS = frozenset((FLUSH, NOT_MEASURED))
 #: No date is later, and no size larger: both are written in nanoseconds and bytes.
 MAX_S, MAX_SIZE = 1e9, 1e18
 

@@ -61,14 +61,14 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: floa
     ranks = {
         int(words[0]) for file in files for _, words in words_of(file) if re.fullmatch(r"\d{1,9}", words[0], re.ASCII)
     }
-    reader = _Reader(len(ranks), rate)
+    reader = _Reader(str(path), len(ranks), rate)
     for file in files:
-        for number, words in words_of(file):
+        for number, words in words_of(file, "finalize"):
             reader.take(words, f"{file}, line {number}")
     reader.finish(str(path))
     known: dict[str, Any] = {"source": "simulation", "engine": "SimGrid", "application": "a program"}
     known["warnings"] = reader.warnings()
-    return reader.calls.trace(known | ({} if rate else {"flop_rate": UNIT_RATE}), metadata, str(path))
+    return reader.calls.trace(known | ({} if rate else {"flop_rate": UNIT_RATE}), metadata)
 
 
 def further_files(path: Path) -> list[Path]:
@@ -99,11 +99,11 @@ def further_files(path: Path) -> list[Path]:
 class _Rank:
     """A rank's requests: by what the file calls them, and in their order; which test looked at them last.
 
-    is_open: it has begun, with init, and not ended
+    begins, ends : whether the file says so, by init and finalize
     """
 
     def __init__(self, calls: Calls, number: int) -> None:
-        self.calls, self.number, self.is_open = calls, number, False
+        self.calls, self.number, self.begins, self.ends = calls, number, False, False
         self.type = "6"  # what counts are of where the file does not say
         self.by_key: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
         self.key_of: dict[int, tuple[int, ...]] = {}
@@ -128,9 +128,9 @@ class _Rank:
 
 
 class _Reader:
-    def __init__(self, count: int, rate: float | None) -> None:
+    def __init__(self, where: str, count: int, rate: float | None) -> None:
         self.count, self.rate, self._is_counted = count, rate or UNIT_RATE, rate is None
-        self.calls = Calls()
+        self.calls = Calls(where)
         self.ranks: dict[int, _Rank] = {}
         self._told: dict[str, int] = defaultdict(int)
         # By receiver and tag: rows of the receives whose sender is not known.
@@ -164,8 +164,9 @@ class _Reader:
     def _check_complete(self, where: str) -> None:
         """Refuses what is cut, or no whole trace: ranks that are missing or do not end, messages without a side."""
         for number, rank in self.ranks.items():
-            if rank.is_open:
-                raise InputError(f"{where}: rank {number} begins (init) and does not end (finalize); it is truncated")
+            if rank.begins != rank.ends:
+                text = "begins (init) and does not end (finalize)" if rank.begins else "ends and does not begin"
+                raise InputError(f"{where}: rank {number} {text}; it is truncated")
         if (last := max(self.ranks, default=-1)) >= self.count:
             first = next(number for number in range(last) if number not in self.ranks)
             raise InputError(
@@ -189,15 +190,20 @@ class _Reader:
         }
         if self._is_counted:
             said["sleeps"] = ("sleep", "that last as long as a Gflop a second (trace convert --flop-rate)")
-        return [f"{counted(self._told[of], noun)} {words}" for of, (noun, words) in said.items() if self._told[of]]
+        texts = [f"{counted(self._told[of], noun)} {words}" for of, (noun, words) in said.items() if self._told[of]]
+        if unended := sum(not rank.begins for rank in self.ranks.values()):
+            texts.append(f"{ranks_text(unended)} without init and finalize: whether the file is whole is not known")
+        return texts
 
     def take(self, words: list[str], where: str) -> None:
         if not words[0].isdecimal() or len(words[0]) > 9 or len(words) < 2:
             raise InputError(f"{where}: begins with {' '.join(words)[:40]!r}, which is not a rank and its action")
         number, action, values = int(words[0]), words[1].lower(), words[2:]
         rank = self.ranks.setdefault(number, _Rank(self.calls, number))
+        rows = len(self.calls)
         if action in ("init", "finalize"):
-            rank.type, rank.is_open = ("0" if values else "6") if action == "init" else rank.type, action == "init"
+            rank.type = rank.type if action == "finalize" else "0" if values else "6"
+            rank.begins, rank.ends = rank.begins or action == "init", rank.ends or action == "finalize"
         elif action in ("compute", "sleep"):
             self._values(values, 1, 1, where, action, "an amount")
             amount = number_in(values[0], where, f"{action}'s amount")
@@ -223,8 +229,8 @@ class _Reader:
             raise InputError(f"{where}: {action}: such a trace does not tell of which requests")
         elif action not in _NOTHING:
             raise InputError(f"{where}: the action {words[1][:40]!r} is not known")
-        else:
-            self.calls.omitted[f"call| of {action}, which moves nothing,"] += 1
+        has_effect = len(self.calls) > rows or action in ("init", "finalize")
+        self.calls.account("" if has_effect else f"call| of {action}, which moves nothing,")
 
     def _values(self, values: list[str], least: int, most: int, where: str, action: str, what: str) -> None:
         if not least <= len(values) <= most:

@@ -15,9 +15,8 @@ from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Call, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
-from lepaute.simulate.apps.replay.laying import Groups, RecordedPart
+from lepaute.simulate.apps.replay.laying import Groups, RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
-from lepaute.simulate.apps.replay.survey import Survey
 from lepaute.simulate.trace import read_trace
 from lepaute.simulate.trace.table import NOBODY
 
@@ -89,7 +88,7 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
     """Findings of `check`; raises InputError as it does."""
     path = path_of(recording, "the recording")
     trace = read_trace(path)
-    survey = Survey([trace], str(path))
+    survey = Survey([trace], str(path), operations=False)
     if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata:
         raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
     if survey.ranks != application.ranks:

@@ -2,13 +2,11 @@
 
 calls        what each MPI call is in a replay
 collectives  of what a collective call consists
-survey       what is to be known of all ranks of a recording first; rows: what each call is
-laying       from the recording to what the core runs, which `operations` holds
+laying       from the recording, of which all ranks are looked at first, to what the core runs; `operations` holds it
 own_code     how long the program's own code takes on another machine
 """
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from lepaute import _core
     from lepaute.simulate.apps.own.laying import Laid
     from lepaute.simulate.engine import SimulatedRun
-    from lepaute.simulate.trace import Trace
 
 Collectives = Literal["auto", "openmpi", "mpich"]
 
@@ -44,14 +41,13 @@ class _Recording:
     """A file, what is known of all of it, and what was laid down of it."""
 
     def __init__(self, path: Path) -> None:
-        from lepaute.simulate.apps.replay.survey import Survey, without_unfinished
-        from lepaute.simulate.trace.reading import TraceParts, files_of, read_trace
+        from lepaute.simulate.apps.replay.laying import Survey
+        from lepaute.simulate.trace.reading import TraceParts, files_of
 
-        self._parts: Iterable[Trace] = TraceParts(path)
-        if self._parts.metadata.get("ended_by"):
-            self._parts = [without_unfinished(read_trace(path))]
+        self._parts = TraceParts(path)
         self.survey = Survey(self._parts, str(path))
-        self.survey.check_complete(self._parts)
+        if not self.survey.metadata.get("ended_by"):
+            self.survey.consistency.check_complete(self._parts)
         digest = hashlib.sha256()
         for each in files_of(path):
             with each.open("rb") as file:

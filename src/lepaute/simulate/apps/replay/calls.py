@@ -17,7 +17,7 @@ from lepaute.simulate.trace.messages import (
     SENDRECVS,
     WAITS,
 )
-from lepaute.simulate.trace.table import KERNEL, PHASE, Trace
+from lepaute.simulate.trace.table import KERNEL, MPI, Trace
 
 #: Bytes to create a communicator: what each rank tells each other one.
 CREATION_BYTES = 8
@@ -92,9 +92,8 @@ class Rows:
         self.trace = trace
         calls = [CALLS.get(name, Call(Does.NOTHING)) for name in trace.names]
         does = numpy.array([int(call.does) for call in calls] or [0], dtype="int8")[trace.name]
-        does[trace.kind == PHASE] = Does.NOTHING
         is_modelled = (trace.kind == KERNEL) & trace.named(modelled) & ~without_work(trace)
-        does[trace.kind == KERNEL] = Does.NOTHING
+        does[trace.kind != MPI] = Does.NOTHING
         does[is_modelled] = Does.COMPUTES
         self.does: NDArray[Any] = does
         does[self._looks_in_vain()] = Does.NOTHING

@@ -2,9 +2,10 @@
 
 Receives name the sender and the tag that came, waits the requests that they ended. Computing is a kernel's where the
 platform has a model of it; all other time between calls is the program's own, in seconds as recorded. A recording
-is gone through in parts, of some ranks each, twice: `survey` has what is to be known of all of them first.
+is gone through in parts, of some ranks each, twice: `Survey` has what is to be known of all of them first.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -13,13 +14,134 @@ from numpy.typing import NDArray
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.kit.text import seconds
 from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
 from lepaute.simulate.apps.replay.collectives import parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
-from lepaute.simulate.apps.replay.survey import Survey, turns
-from lepaute.simulate.trace.messages import BLOCKING_OF, CREATIONS, SENDS, TESTS
-from lepaute.simulate.trace.table import COMPUTING, KERNEL, NOBODY, PHASE, WAITING, Trace
+from lepaute.simulate.trace.consistency import Consistency
+from lepaute.simulate.trace.messages import BETWEEN_TWO, BLOCKING_OF, CREATIONS, SENDS, TESTS
+from lepaute.simulate.trace.table import COMPUTING, GAPS, KERNEL, MPI, NOBODY, PHASE, WAITING, Trace, caveats_of
+
+_MAX_TAG = 2**31 - 1
+
+
+class Survey:
+    """ranks, rows, names, metadata : of the recording;  meetings : how many calls are collective
+
+    members : of each communicator its ranks, in order;  consistency : of messages, and of collective operations
+    Raises InputError for calls that cannot be replayed; with `operations`, for operations about which ranks disagree.
+    """
+
+    def __init__(self, parts: Iterable[Trace], where: str, *, operations: bool = True) -> None:
+        self.where = where
+        self.rows = self.meetings = 0
+        self.names: set[str] = set()
+        self.members: dict[int, list[int]] = defaultdict(list)
+        self.metadata: dict[str, Any] = {}
+        self._tags, self._others = numpy.zeros(0, "int64"), numpy.zeros((0, 2), "int64")
+        self.consistency = Consistency(where, operations=operations)
+        unknown = ""
+        for part in parts:
+            _check(part, where)
+            rows = Rows(part)
+            self.rows += len(part)
+            self.metadata = dict(part.metadata)
+            self.names |= {part.names[code] for code in numpy.unique(part.name).tolist()}
+            self._add_tags(part)
+            self.consistency.add(part)
+            self.meetings += int(numpy.isin(rows.does, MEETINGS).sum())
+            unknown = unknown or self._unknown_members(rows)
+        if not self.rows:
+            raise InputError(f"{where}: it has no calls")
+        self.ranks = self.consistency.ranks
+        if unknown and self.ranks > 1:
+            raise InputError(unknown)
+        for member in self.consistency.members.tolist():
+            self.members[member >> 32].append(member & 0xFFFFFFFF)
+
+    @property
+    def caveats(self) -> list[str]:
+        omitted = ", ".join(map(str, self.metadata.get("omitted") or ()))
+        lacking = self.consistency.lines() if self.metadata.get("ended_by") else []
+        known = [f"{text} (the recording)" for text in caveats_of(self.metadata) if text not in lacking]
+        lacking = [f"{text}: left out of the replay" for text in lacking]
+        return [*known, *lacking, *([f"{omitted} left out of the recording"] if omitted else [])]
+
+    def _add_tags(self, trace: Trace) -> None:
+        is_other = (trace.comm > 0) & (trace.tag >= 0) & trace.named(BETWEEN_TWO)
+        self._tags = numpy.union1d(self._tags, trace.tag[~is_other])
+        pairs = numpy.stack((trace.comm[is_other], trace.tag[is_other]), axis=1)
+        self._others = numpy.unique(numpy.concatenate((self._others, pairs)), axis=0)
+
+    def tags(self, trace: Trace) -> NDArray[Any]:
+        """Tags that tell the messages of communicators apart, and that the core can hold; others are as they were.
+
+        Those of messages that collective operations are made of are larger than the core's.
+        """
+        tag = trace.tag
+        own = self._tags
+        if own.max(initial=0) > _MAX_TAG:
+            own = numpy.arange(len(own)) + own.min(initial=0).clip(-1)
+            tag = own[numpy.searchsorted(self._tags, tag).clip(max=len(own) - 1)]
+        if len(self._others):
+            is_other = (trace.comm > 0) & (trace.tag >= 0) & trace.named(BETWEEN_TWO)
+            free = numpy.setdiff1d(numpy.arange(len(own) + len(self._others)), own)
+            width = _MAX_TAG * 4
+            code = numpy.searchsorted(
+                self._others[:, 0] * width + self._others[:, 1],
+                trace.comm[is_other].astype("int64") * width + trace.tag[is_other],
+            )
+            tag = tag.copy()
+            tag[is_other] = free[code]
+        return tag
+
+    def _unknown_members(self, rows: Rows) -> str:
+        """What to say of the first operation whose ranks are not known."""
+        trace = rows.trace
+        alone = numpy.flatnonzero(numpy.isin(rows.does, MEETINGS) & (trace.comm < 0))
+        if not len(alone):
+            return ""
+        row = alone[0]
+        return (
+            f"{self.where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at "
+            f"{seconds(float(trace.start_s[row]))}, is of an intercommunicator (two groups), or of a communicator that "
+            "the recording does not tell: its ranks are not known, and it cannot be replayed"
+        )
+
+
+def _check(trace: Trace, where: str) -> None:
+    """Raises InputError for a recording with calls that cannot be replayed."""
+    _check_threads(trace, where)
+    for code in numpy.unique(trace.name[trace.kind == MPI]).tolist():
+        name = trace.names[code]
+        if name not in CALLS:
+            row = int(numpy.flatnonzero((trace.name == code) & (trace.kind == MPI))[0])
+            raise InputError(
+                f"{where}: {name}, which rank {trace.rank[row]} calls at {seconds(float(trace.start_s[row]))}, cannot "
+                "be replayed"
+            )
+    unsized = sorted({name for name in trace.metadata.get("unsized", ()) if name in CALLS} & set(trace.names))
+    if unsized:
+        raise InputError(f"{where}: the sizes of {', '.join(unsized)} are not known; record the program, or emulate it")
+
+
+def _check_threads(trace: Trace, where: str) -> None:
+    """Raises InputError for calls of a rank's threads at the same time: a replay has one order of calls a rank."""
+    calls = trace.where(trace.kind == MPI)
+    for rank in calls.ranks if trace.thread.any() else ():
+        called = calls.where(calls.rank == rank)
+        ends_s = numpy.maximum.accumulate(called.end_s)
+        longest = numpy.maximum.accumulate(numpy.where(called.end_s == ends_s, numpy.arange(len(called)), 0))[:-1]
+        both = numpy.flatnonzero((called.start_s[1:] < ends_s[:-1]) & (called.thread[1:] != called.thread[longest]))
+        if len(both):
+            threads = [(called.thread[row], called.names[called.name[row]]) for row in (both[0] + 1, longest[both[0]])]
+            at = seconds(float(called.start_s[both[0] + 1]))
+            raise InputError(
+                f"{where}: thread {threads[0][0]} of rank {rank} calls {threads[0][1]} at {at}, while its thread "
+                f"{threads[1][0]} is in {threads[1][1]}: threads that are in calls at once cannot be replayed"
+            )
+
 
 #: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
 DIGITS = 4
@@ -40,7 +162,10 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
     groups = Groups(survey)
     code: list[Any] = [_core.ProgramRankCode([step], [(0, 1, 1)])] * survey.ranks
     for part in parts:
-        for rank, ops in RecordedPart(Rows(part, frozenset(modelled)), survey, groups, operations, library).lay(step):
+        rows = Rows(part, frozenset(modelled))
+        if survey.metadata.get("ended_by"):
+            rows.does[survey.consistency.lacking(part)] = Does.NOTHING  # what the run did not come to
+        for rank, ops in RecordedPart(rows, survey, groups, operations, library).lay(step):
             step_of = max(step_of, ops.count(step))
             code[rank] = _core.ProgramRankCode(ops, [(0, len(ops), 1)])
     parameters = operations.parameters(groups.members, code, step_of)
@@ -112,7 +237,7 @@ class RecordedPart:
         # A program that computes between tests does so until it is done; one that waits has only its loop there.
         in_vain, loop_s = trace.named(TESTS) & (trace.n > 0), (trace.n - 1) * test_s
         more_s = numpy.where(in_vain & (trace.m * 1e-9 > _MIN_BETWEEN * loop_s), trace.m * 1e-9 - loop_s, 0.0)
-        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(WAITING)
+        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(GAPS | {WAITING})
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)
             rows = rows[counted[rows]]
@@ -200,15 +325,8 @@ class RecordedPart:
 
     def _sizes_of_meetings(self, rows: NDArray[Any], members: NDArray[Any]) -> NDArray[Any]:
         """Bytes of each row's operation, the same on all members: where they differ, their mean."""
-        trace = self.trace
-        names, comm, turn = trace.name[rows], trace.comm[rows].clip(0), turns(trace, rows)
-        sizes = numpy.zeros(len(rows))
-        for number in numpy.unique(comm).tolist():
-            sizes[comm == number] = self.survey.sizes[number][turn[comm == number]]
-        of_all, of_block, created = (
-            numpy.array([name in chosen for name in trace.names] or [False])[names]
-            for chosen in (TO_EACH_OTHER, BY_BLOCKS, CREATIONS)
-        )
+        sizes = self.survey.consistency.mean_bytes(self.trace, rows)
+        of_all, of_block, created = (self.trace.named(names)[rows] for names in (TO_EACH_OTHER, BY_BLOCKS, CREATIONS))
         sizes = numpy.where(of_all, sizes / members, numpy.where(of_block, sizes * members, sizes))
         result: NDArray[Any] = numpy.rint(numpy.where(created, float(CREATION_BYTES), sizes))
         return result
