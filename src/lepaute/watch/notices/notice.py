@@ -222,11 +222,11 @@ def least_seen(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> 
         changed = calm[:: max(8, len(calm) // MAX_CHANGED)]
 
         def tried(rows: "pd.DataFrame" = rows, changed: "pd.Index[Any]" = changed, since_s: float = since_s) -> Any:
-            least = {"size": _least_seen(rows, changed, since_s, changelog), "level": _least_level(rows, changelog)}
-            return [pd.DataFrame([least])]
+            return [
+                pd.DataFrame({"least": [_least_seen(rows, changed, since_s, changelog), _least_level(rows, changelog)]})
+            ]
 
-        found = kept_tables(["least"], rows, (changelog, since_s, changed.tolist()), tried)[0].iloc[0]
-        size, level = float(found["size"]), float(found["level"])
+        size, level = kept_tables(["least"], rows, (changelog, since_s, changed.tolist()), tried)[0]["least"].tolist()
         what = f"of {100 * size:.0f} % or more" if size < inf else f"of {100 * SIZES[-1]:.0f} %"
         text = (
             f"a change of one machine {what} that began {counted(lasting, 'day')} of jobs ago "
