@@ -31,10 +31,7 @@ from lepaute.simulate import Layers  # noqa: E402
 from lepaute.simulate.platform import Platform, load_platform  # noqa: E402
 from lepaute.simulate.platform.io import override  # noqa: E402
 from lepaute.simulate.platform.simgrid import export_xml, host_name  # noqa: E402
-from lepaute.simulate.smpi.building import (
-    compilers,
-    find_simgrid,
-)
+from lepaute.simulate.smpi.building import compilers, find_simgrid  # noqa: E402
 from lepaute.simulate.smpi.emulate import Options, emulate_run  # noqa: E402
 from lepaute.simulate.smpi.process import Limits, run_watched  # noqa: E402
 from lepaute.simulate.smpi.request import Folding  # noqa: E402
