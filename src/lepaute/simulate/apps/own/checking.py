@@ -18,6 +18,7 @@ from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import Groups, RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
+from lepaute.simulate.trace.messages import completions
 from lepaute.simulate.trace.table import NOBODY
 
 if TYPE_CHECKING:
@@ -179,7 +180,8 @@ def _made_of_recording(
     rows, which, _, sizes = recorded.meetings()
     met[rows] = numpy.arange(len(rows))
     groups = [tuple(group) for group in recorded.groups.members]
-    ended = _requests_ended(recorded)
+    done = completions(trace)
+    ended = numpy.bincount(done[(done >= 0) & (does == Does.BEGINS) & (trace.peer != NOBODY)], minlength=len(trace))
     made: list[int] = []
     of_row: list[int] = []
     both: list[Made] = []  # the send of an MPI_Sendrecv
@@ -210,18 +212,3 @@ def _made_of_recording(
     bounds = numpy.searchsorted(trace.rank[all_rows], numpy.arange(recorded.survey.ranks + 1))
     everything = numpy.array(made, dtype="int64")
     return lambda rank: (everything[bounds[rank] : bounds[rank + 1]], all_rows[bounds[rank] : bounds[rank + 1]])
-
-
-def _requests_ended(recorded: RecordedPart) -> "NDArray[Any]":
-    """Number of requests that each row ends; 0 for all other rows."""
-    trace = recorded.trace
-    ended = numpy.zeros(len(trace), dtype="int64")
-    width = int(trace.completion.max(initial=0)) + 1
-    keys = trace.rank.astype("int64") * width + trace.completion
-    begun = numpy.flatnonzero((recorded.does == Does.BEGINS) & (trace.completion >= 0) & (trace.peer != NOBODY))
-    ends = numpy.flatnonzero((recorded.does == Does.ENDS) & (trace.completion >= 0))
-    kinds, counts = numpy.unique(keys[begun], return_counts=True)
-    if len(kinds):
-        at = numpy.searchsorted(kinds, keys[ends]).clip(max=len(kinds) - 1)
-        ended[ends] = numpy.where(kinds[at] == keys[ends], counts[at], 0)
-    return ended

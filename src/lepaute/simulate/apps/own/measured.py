@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum, sqrt
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, variance
 from typing import Any
 
 import numpy
@@ -90,7 +90,7 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     known = [group for group in groups if len(group) > 1]
     if not known or mean_s <= 0.0:
         raise InputError(f"{where}: {counted(count, 'measurement')} of computing do not tell what one costs")
-    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(_variance(group) / len(group)) for group in known)
+    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(variance(group) / len(group)) for group in known)
     error = half_s / NormalDist().inv_cdf(0.975) / mean_s
     if error > MAX_ERROR:
         raise InputError(
@@ -100,11 +100,6 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     squares = fsum((value - mean) ** 2 for each, mean in zip(warm, means, strict=True) for value in each)
     noise = sqrt(squares / (count - ranks)) / mean_s if count > ranks else 0.0
     return Stretches(mean_s, error, min(noise, MAX_NOISE), count, ranks)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = fsum(values) / len(values)
-    return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> float:

@@ -86,7 +86,7 @@ MEETINGS = (Does.MEETS, Does.BEGINS_MEETING)
 
 
 class Rows:
-    """does : of each row;  is_open : whether it is a receive;  modelled : kernels that take the time of models."""
+    """does : of each row;  modelled : kernels that take the time of models."""
 
     def __init__(self, trace: Trace, modelled: frozenset[str] = frozenset()) -> None:
         self.trace = trace
@@ -97,9 +97,6 @@ class Rows:
         does[is_modelled] = Does.COMPUTES
         self.does: NDArray[Any] = does
         does[self._looks_in_vain()] = Does.NOTHING
-        self.is_open = numpy.isin(does, (Does.BLOCKS, Does.BEGINS, Does.ARRIVES)) & trace.named(
-            RECEIVES | IMMEDIATE_RECEIVES
-        )
 
     def _looks_in_vain(self) -> NDArray[Any]:
         """Rows of probes that found nothing, and of those of which that is not known.
