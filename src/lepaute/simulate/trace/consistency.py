@@ -83,9 +83,7 @@ class Consistency:
 
     def lines(self) -> list[str]:
         """How many calls lack what belongs to them, in one line; none where nothing does."""
-        alone = self._surplus
-        if self._from_any:
-            alone = numpy.array(list(self._to.values()), "int64")
+        alone = numpy.array(list(self._to.values()), "int64") if self._from_any else self._surplus
         counts = {
             "send| without a receive": int(alone[alone > 0].sum()),
             "receive| without a send": int(-alone[alone < 0].sum()),
@@ -137,8 +135,7 @@ class Consistency:
         kinds, key = numpy.unique(keys, return_inverse=True)
         surplus = numpy.rint(numpy.bincount(key, counts, len(kinds))).astype("int64")
         more = numpy.bincount(key, sizes, len(kinds))
-        larger = numpy.flatnonzero((surplus == 0) & (more > 0.5))
-        larger = larger if not trace.metadata.get("unsized") else larger[:0]
+        larger = numpy.flatnonzero((surplus == 0) & (more > 0.5) & (not trace.metadata.get("unsized")))
         self._short += len(larger)
         if len(larger) and self._sizes:
             row = int(rows[key == larger[0]].max())
@@ -212,20 +209,17 @@ class Consistency:
             if len(differ) and self._operations:
                 at = int(differ[0])
                 row = int(rows[at - len(turns) + len(rows)])
-                this, other = (self._word(column, calls[call]) for call in (at, first[turn[at]]))
+                pair = (calls[at, column], calls[first[turn[at]], column])
+                this, other = (f"{value:.0f}" if column else list(self._names)[int(value)] for value in pair)
                 where = f"call {int(turns[at] & 0xFFFFFFFF) + 1} of the rank in its communicator"
                 self._refuse(trace, row, f"{where} has the {name} {this}, where another has {other}")
         self._calls = calls[first]
         for column in (3, 4):
             self._calls[:, column] = numpy.bincount(turn, calls[:, column], len(first))
 
-    def _word(self, column: int, call: NDArray[Any]) -> str:
-        return f"{call[column]:.0f}" if column else list(self._names)[int(call[0])]
-
     def _are_short(self) -> NDArray[Any]:
         comm = self._turns >> 32
         comms, members = numpy.unique(self.members >> 32, return_counts=True)
-        lacks: NDArray[Any] = self._calls[:, 3] < numpy.where(
-            comm == 0, self.ranks, members[numpy.searchsorted(comms, comm)]
-        )
+        wanted = numpy.where(comm == 0, self.ranks, members[numpy.searchsorted(comms, comm)])
+        lacks: NDArray[Any] = self._calls[:, 3] < wanted
         return lacks

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from contextlib import redirect_stderr
 from importlib import import_module
 from io import StringIO
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +88,12 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
 class _Rank:
     """Open items on a rank: the call of MPI with its region, how many are in that, and its events; requests by number.
 
-    count : the events since that call began;  off_s : since when measurement is off
+    count : the events since that call began
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.depth, self.called, self.count = number, 0, "", 0
         self.region: Any = None
-        self.off_s: float | None = None
         self.start_s, self.events = 0.0, defaultdict[str, list[Any]](list)
         self.requests: dict[int, int] = {}
         self.begin_s: float | None = None
@@ -140,8 +138,6 @@ class _Archive:
         for rank in self.ranks:
             if rank.called:
                 raise InputError(f"{self.path}: rank {rank.number} is in {rank.called} at the end: truncated")
-            if rank.off_s is not None:
-                self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, inf))
         nodes = [getattr(place.group.system_tree_parent, "name", "") for place in self.places]
         hosts = list(dict.fromkeys(nodes))
         known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2"}
@@ -164,7 +160,12 @@ class _Archive:
                 raise self._refusal(rank, f"{rank.called}: matched probes are not read")
             rank.events[type_].append(event)
         else:
-            is_gap = self._is_gap(rank, type_, event, time_s)
+            is_gap = type_ in ("BufferFlush", "MeasurementOnOff")
+            if type_ == "BufferFlush":
+                stop_s = (event.stop_time - self.first) / self.resolution
+                self.calls.gaps[rank.number, FLUSH].append((time_s, stop_s))
+            elif is_gap:
+                self.calls.gap(rank.number, NOT_MEASURED, time_s, begins=event.measurement_mode == self.off)
             if not rank.called:
                 self.calls.account("" if is_gap else f"event| {type_}")
         if not rank.is_over:
@@ -189,17 +190,6 @@ class _Archive:
                 rank.end_s, rank.is_over = time_s, True
         else:
             self.calls.account("event| of the program's own regions")
-
-    def _is_gap(self, rank: _Rank, type_: str, event: Any, time_s: float) -> bool:
-        """Whether nothing is measured from this event on, or up to it."""
-        if type_ == "BufferFlush":
-            self.calls.gaps[rank.number, FLUSH].append((time_s, (event.stop_time - self.first) / self.resolution))
-        elif type_ == "MeasurementOnOff" and event.measurement_mode == self.off:
-            rank.off_s = time_s if rank.off_s is None else rank.off_s
-        elif type_ == "MeasurementOnOff" and rank.off_s is not None:
-            self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, time_s))
-            rank.off_s = None
-        return type_ in ("BufferFlush", "MeasurementOnOff")
 
     def _take_beside(self, place: Any, type_: str, event: Any) -> None:
         """An event of a further thread, or of a device."""

@@ -15,7 +15,7 @@ from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Call, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
-from lepaute.simulate.apps.replay.laying import Groups, RecordedPart, Survey
+from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
 from lepaute.simulate.trace.messages import completions
@@ -94,7 +94,7 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
         raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
     if survey.ranks != application.ranks:
         raise InputError(f"{application.title} has {ranks_text(application.ranks)}, {path} {survey.ranks}")
-    recorded = RecordedPart(Rows(trace), survey, Groups(survey), Operations(), OPENMPI)
+    recorded = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
     laying = Laying(application, 1)
     try:
         laying.lay()
@@ -179,7 +179,7 @@ def _made_of_recording(
     met = numpy.full(len(trace), -1)
     rows, which, _, sizes = recorded.meetings()
     met[rows] = numpy.arange(len(rows))
-    groups = [tuple(group) for group in recorded.groups.members]
+    groups = [tuple(group) for group in recorded.survey.members]
     done = completions(trace)
     ended = numpy.bincount(done[(done >= 0) & (does == Does.BEGINS) & (trace.peer != NOBODY)], minlength=len(trace))
     made: list[int] = []

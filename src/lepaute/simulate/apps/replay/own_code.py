@@ -101,12 +101,8 @@ def between(
     if high > 3.0 * low:
         ratios += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
-    return Factor(
-        low,
-        high,
-        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({ratios})",
-        speed_sd,
-    )
+    words = f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({ratios})"
+    return Factor(low, high, words, speed_sd)
 
 
 def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple[float, float]:
@@ -135,9 +131,8 @@ def of_flops(rate: float, platform: "Platform") -> Factor:
 
     found = dgemm_rate(platform)
     if found is None:
-        return Factor(
-            1.0, 1.0, f"its flop at {significant(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
-        )
+        words = f"its flop at {significant(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
+        return Factor(1.0, 1.0, words)
     words = f"its flop at the {significant(found / 1e9, 3)} Gflop/s of dgemm, which most code does not reach"
     return Factor(rate / found, rate / found, f"{words} (--own-code; trace convert --flop-rate)")
 
