@@ -230,14 +230,9 @@ def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], 
         return numpy.zeros(0, dtype=int), numpy.zeros(0, dtype=int)
     _, codes = numpy.unique(both, axis=0, return_inverse=True)
     codes = codes.reshape(-1)
-    ranked_left, ranked_right = occurrence(codes[: len(left)]), occurrence(codes[len(left) :])
     width = max(len(left), len(right)) + 1
-    _, at_left, at_right = numpy.intersect1d(
-        codes[: len(left)] * width + ranked_left,
-        codes[len(left) :] * width + ranked_right,
-        assume_unique=True,
-        return_indices=True,
-    )
+    turns = (part * width + occurrence(part) for part in (codes[: len(left)], codes[len(left) :]))
+    _, at_left, at_right = numpy.intersect1d(*turns, assume_unique=True, return_indices=True)
     order = numpy.argsort(at_left)
     return at_left[order], at_right[order]
 

@@ -79,7 +79,6 @@ class _Calls:
         self._rank_of: dict[int, int] = {}  # container to rank
         self._depth: dict[int, int] = {}
         self._row: dict[int, int] = {}  # the latest outermost state
-        self._is_state: dict[int, bool] = {}
         self._unfinished: list[str] = []
 
     def take(self, event: paje.Event) -> None:
