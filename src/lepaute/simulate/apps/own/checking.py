@@ -59,10 +59,8 @@ class Made(NamedTuple):
 
     def is_like(self, recorded: "Made") -> bool:
         """Whether a recording has it so, where source and tag may be any."""
-        wanted = self._replace(
-            peer=recorded.peer if self.peer < 0 else self.peer, tag=recorded.tag if self.tag < 0 else self.tag
-        )
-        return wanted == recorded
+        peer, tag = recorded.peer if self.peer < 0 else self.peer, recorded.tag if self.tag < 0 else self.tag
+        return self._replace(peer=peer, tag=tag) == recorded
 
 
 @dataclass(frozen=True)

@@ -326,20 +326,15 @@ class RecordedPart:
     def _place_blocking(self, placed: NDArray[Any]) -> None:
         trace = self.trace
         rows = numpy.flatnonzero(numpy.isin(self.does, (Does.BLOCKS, Does.LOOKS)) & (trace.peer != NOBODY))
+        sizes = numpy.where(trace.named(SENDS)[rows], trace.size_bytes[rows], 0.0)
 
         def make(at: int) -> int:
             row = int(rows[at])
             name = trace.names[trace.name[row]]
-            code = CALLS[name].code
-            size = float(trace.size_bytes[row]) if code in ("send", "ssend") else 0.0
-            return self.operations.number(code, name, int(trace.peer[row]), int(self.tag[row]), 0, (size,))
+            peer, tag, size = int(trace.peer[row]), int(self.tag[row]), float(sizes[at])
+            return self.operations.number(CALLS[name].code, name, peer, tag, 0, (size,))
 
-        columns = [
-            trace.name[rows],
-            trace.peer[rows],
-            self.tag[rows],
-            numpy.where(~trace.named(SENDS)[rows], 0.0, trace.size_bytes[rows]),
-        ]
+        columns = [trace.name[rows], trace.peer[rows], self.tag[rows], sizes]
         placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
     def _place_requests(self, placed: NDArray[Any]) -> dict[int, int]:
