@@ -302,8 +302,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
         except ValueError:
             metadata["notes"] = list(notes)
     metadata |= _ended(records) | _sharing(records, waiting_share)
-    metadata["warnings"] = _warnings(records, ranks)
-    return metadata
+    return metadata | {"warnings": _warnings(records, ranks)}
 
 
 def _ended(records: Sequence[RankRecord]) -> dict[str, str]:

@@ -48,9 +48,7 @@ BLOCKING_OF = {
 }
 NONBLOCKING_COLLECTIVES = frozenset(BLOCKING_OF)
 #: What names a message of two ranks: matching is within a communicator.
-BETWEEN_TWO = (
-    SENDS | IMMEDIATE | RECEIVES | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
-)
+BETWEEN_TWO = SENDS | IMMEDIATE | RECEIVES | (PROBES - TESTS)
 #: Calls without which a trace is not that of its program.
 COMMUNICATING = BETWEEN_TWO | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES
 _RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
@@ -231,8 +229,8 @@ def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], 
     _, codes = numpy.unique(both, axis=0, return_inverse=True)
     codes = codes.reshape(-1)
     width = max(len(left), len(right)) + 1
-    turns = (part * width + occurrence(part) for part in (codes[: len(left)], codes[len(left) :]))
-    _, at_left, at_right = numpy.intersect1d(*turns, assume_unique=True, return_indices=True)
+    first, second = (part * width + occurrence(part) for part in (codes[: len(left)], codes[len(left) :]))
+    _, at_left, at_right = numpy.intersect1d(first, second, assume_unique=True, return_indices=True)
     order = numpy.argsort(at_left)
     return at_left[order], at_right[order]
 

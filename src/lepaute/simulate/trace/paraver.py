@@ -348,11 +348,7 @@ class _Reader:
                 begun.append(row)
             elif name in messages.WAITS | messages.PROBES:
                 over = received.get(row, [])
-                if name == "MPI_Waitall":
-                    ended, begun = begun, []
-                elif name in messages.WAITS and not over:
-                    ended, begun = begun[:1], begun[1:]
-                else:
-                    ended = []
+                count = len(begun) if name == "MPI_Waitall" else int(name in messages.WAITS and not over)
+                ended, begun = begun[:count], begun[count:]
                 self.guessed |= bool(ended and name != "MPI_Waitall")
                 self.calls.end([*over, *ended], row)

@@ -156,14 +156,12 @@ def _made_of_program(
 
     def of_rank(rank: int) -> "tuple[NDArray[Any], Callable[[int], str]]":
         track = laying.tracks[rank]
-        pieces, places = [], []
+        pieces, places = [numpy.zeros(0, "int64")], [numpy.zeros(0, "int64")]
         for first, count, times in track.parts:
             part = track.ops[first : first + count]
             pieces.append(numpy.tile([number for op in part for number in numbered[op]], times))
             places.append(numpy.tile([op for op in part for _ in numbered[op]], times))
-        made, at = (
-            numpy.concatenate(each).astype("int64") if each else numpy.zeros(0, "int64") for each in (pieces, places)
-        )
+        made, at = (numpy.concatenate(arrays).astype("int64") for arrays in (pieces, places))
         return made, lambda place: texts[ops[int(at[place])][8]]
 
     return of_rank
