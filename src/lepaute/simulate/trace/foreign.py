@@ -124,7 +124,7 @@ class Calls:
             self.placed += count
 
     def gap(self, rank: int, name: str, time_s: float, *, begins: bool) -> None:
-        """From here on, or up to here, nothing was recorded; a gap that does not end lasts as long as the rank."""
+        """A gap in what was recorded begins, or ends; one that does not end lasts as long as the rank."""
         if begins:
             self._since.setdefault((rank, name), time_s)
         elif (since_s := self._since.pop((rank, name), None)) is not None:
