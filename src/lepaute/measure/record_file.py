@@ -243,15 +243,11 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     is_wait = columns["name"] == names.get((KERNEL, WAITING), -1)
     waited_s, in_calls_s = (float(main_s[rows].sum()) for rows in (is_wait, columns["kind"] == MPI))
     outside_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
-    metadata = {
-        **metadata,
-        **_recorded_metadata(records, solve, waited_s / max(outside_s, waited_s, 1e-9)),
-        "whole": True,
-    }
+    metadata = metadata | _recorded_metadata(records, solve, waited_s / max(outside_s, waited_s, 1e-9))
+    metadata["whole"] = True
     if solve != 1 and not has_region:
-        metadata["warnings"].append(
-            f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
-        )
+        text = f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
+        metadata["warnings"].append(text)
     span_of = {record.rank: span for record, span in zip(records, spans, strict=True)}
     for place, name in enumerate(("begins_s", "ends_s")):
         dates = (span_of.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
@@ -306,8 +302,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
         except ValueError:
             metadata["notes"] = list(notes)
     metadata |= _ended(records) | _sharing(records, waiting_share)
-    metadata["warnings"] = _warnings(records, ranks)
-    return metadata
+    return metadata | {"warnings": _warnings(records, ranks)}
 
 
 def _ended(records: Sequence[RankRecord]) -> dict[str, str]:

@@ -139,8 +139,7 @@ def with_own_code(trace: Trace) -> Trace:
         gap_to = numpy.concatenate((start_s, [max(end, end_s[-1])]))
         is_gap = gap_to - gap_from > 0
         gaps = {"start_s": gap_from[is_gap], "duration_s": gap_to[is_gap] - gap_from[is_gap]}
-        same_in_all = {"rank": rank, "kind": KERNEL, "name": len(trace.names)}
-        parts.append(gaps | {name: numpy.full(int(is_gap.sum()), value) for name, value in same_in_all.items()})
+        parts.append(gaps | {"rank": rank, "kind": KERNEL, "name": len(trace.names)})
     return with_rows(trace, parts, (*trace.names, COMPUTING), trace.metadata, "recording")
 
 

@@ -245,12 +245,6 @@ def _put_together(
         group[chosen] = (first_of_rank + place[inside]) * len(trace.names) + trace.name[chosen]
     _, first, member = numpy.unique(group, return_index=True, return_inverse=True)
     member = member.reshape(-1)
-
-    def summed(values: NDArray[Any]) -> NDArray[Any]:
-        total = numpy.zeros(len(first))
-        numpy.add.at(total, member, values)
-        return total
-
     made = numpy.empty((len(first), sizes.shape[1]))
     by_m = trace.named(("dtrsm",))[first]
     for column in range(sizes.shape[1]):
@@ -258,9 +252,9 @@ def _put_together(
         is_same = numpy.ones(len(first), dtype=bool)
         numpy.logical_and.at(is_same, member, values == values[first][member])
         is_sum = ~is_same | (by_m if column == 0 else ~by_m & (column == 1))
-        made[:, column] = numpy.where(is_sum, summed(values), values[first])
+        made[:, column] = numpy.where(is_sum, numpy.bincount(member, values, len(first)), values[first])
     order = numpy.argsort(first)
-    return first[order], made[order], summed(trace.duration_s)[order]
+    return first[order], made[order], numpy.bincount(member, trace.duration_s, len(first))[order]
 
 
 def _differences(sides: tuple[_Side, _Side], names: frozenset[str]) -> Iterator[tuple[Difference, bool]]:

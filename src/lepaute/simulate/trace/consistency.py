@@ -20,15 +20,14 @@ from lepaute.simulate.trace.messages import (
     COLLECTIVES,
     FROM_ROOT,
     IMMEDIATE,
-    IMMEDIATE_RECEIVES,
-    IMMEDIATE_SENDS,
     NONBLOCKING_COLLECTIVES,
-    RECEIVES,
-    SENDS,
     TESTS,
     TO_ROOT,
     WAITS,
+    collective_turns,
     completions,
+    message_keys,
+    message_rows,
     occurrence,
 )
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
@@ -84,9 +83,7 @@ class Consistency:
 
     def lines(self) -> list[str]:
         """How many calls lack what belongs to them, in one line; none where nothing does."""
-        alone = self._surplus
-        if self._from_any:
-            alone = numpy.array(list(self._to.values()), "int64")
+        alone = numpy.array(list(self._to.values()), "int64") if self._from_any else self._surplus
         counts = {
             "send| without a receive": int(alone[alone > 0].sum()),
             "receive| without a send": int(-alone[alone < 0].sum()),
@@ -124,24 +121,21 @@ class Consistency:
     # ---- messages ----------------------------------------------------------------------------------------------------
 
     def _add_messages(self, trace: Trace) -> None:
-        sends, receives = _ends_of(trace)
-        for rows, rank, sign in ((sends, trace.peer, 1), (receives, trace.rank, -1)):
-            receivers, count = numpy.unique(rank[rows], return_counts=True)
-            for receiver, messages in zip(receivers.tolist(), count.tolist(), strict=True):
-                self._to[receiver] += sign * messages
+        sends, receives = message_rows(trace)
+        self._to.update(trace.peer[sends].tolist())
+        self._to.subtract(Counter(trace.rank[receives].tolist()))
         self._from_any |= bool(((trace.peer[receives] < 0) | (trace.tag[receives] < 0)).any())
         if self._from_any:
             return  # who gets which message is seen in the simulation
         rows = numpy.concatenate((numpy.full(len(self._keys), -1), sends, receives))
-        keys = numpy.concatenate((self._keys, _keys(trace, sends), _keys(trace, receives, received=True)))
+        keys = numpy.concatenate((self._keys, message_keys(trace, sends), message_keys(trace, receives, received=True)))
         counts = numpy.concatenate((self._surplus, numpy.ones(len(sends)), -numpy.ones(len(receives))))
         room = trace.size_bytes[receives]  # 0 of those that do not tell it
         sizes = numpy.concatenate((self._bytes, trace.size_bytes[sends], -numpy.where(room > 0, room, numpy.inf)))
         kinds, key = numpy.unique(keys, return_inverse=True)
         surplus = numpy.rint(numpy.bincount(key, counts, len(kinds))).astype("int64")
         more = numpy.bincount(key, sizes, len(kinds))
-        larger = numpy.flatnonzero((surplus == 0) & (more > 0.5))
-        larger = larger if not trace.metadata.get("unsized") else larger[:0]
+        larger = numpy.flatnonzero((surplus == 0) & (more > 0.5) & (not trace.metadata.get("unsized")))
         self._short += len(larger)
         if len(larger) and self._sizes:
             row = int(rows[key == larger[0]].max())
@@ -157,10 +151,10 @@ class Consistency:
 
     def _alone(self, trace: Trace, *, received: bool) -> NDArray[Any]:
         """Rows of sends, or receives, without the other side: of those with one name the last."""
-        rows = _ends_of(trace)[received]
+        rows = message_rows(trace)[received]
         if self._from_any or not len(self._keys):
             return rows[:0]
-        keys = _keys(trace, rows, received=received)
+        keys = message_keys(trace, rows, received=received)
         at = numpy.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         surplus = numpy.where(self._keys[at] == keys, self._surplus[at] * (-1 if received else 1), 0)
         back = occurrence(keys[::-1])[::-1]  # how many of the key come later
@@ -187,11 +181,10 @@ class Consistency:
     # ---- collective operations ---------------------------------------------------------------------------------------
 
     def _turns_of(self, trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Collective rows, and of each its communicator times 2^32, and the calls of its rank there before it."""
+        """Collective rows, and of each its turn."""
         is_known = (trace.comm >= 0) | (self.ranks == 1)
         rows = numpy.flatnonzero((trace.kind == MPI) & is_known & trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES))
-        comm = trace.comm[rows].clip(0).astype("int64") << 32
-        return rows, comm | occurrence(comm | trace.rank[rows])
+        return rows, collective_turns(trace, rows)
 
     def mean_bytes(self, trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:
         """Of each of these rows, all collective, the mean over the ranks that call the same operation."""
@@ -216,39 +209,17 @@ class Consistency:
             if len(differ) and self._operations:
                 at = int(differ[0])
                 row = int(rows[at - len(turns) + len(rows)])
-                this, other = (self._word(column, calls[call]) for call in (at, first[turn[at]]))
+                pair = (calls[at, column], calls[first[turn[at]], column])
+                this, other = (f"{value:.0f}" if column else list(self._names)[int(value)] for value in pair)
                 where = f"call {int(turns[at] & 0xFFFFFFFF) + 1} of the rank in its communicator"
                 self._refuse(trace, row, f"{where} has the {name} {this}, where another has {other}")
         self._calls = calls[first]
         for column in (3, 4):
             self._calls[:, column] = numpy.bincount(turn, calls[:, column], len(first))
 
-    def _word(self, column: int, call: NDArray[Any]) -> str:
-        return f"{call[column]:.0f}" if column else list(self._names)[int(call[0])]
-
     def _are_short(self) -> NDArray[Any]:
         comm = self._turns >> 32
         comms, members = numpy.unique(self.members >> 32, return_counts=True)
-        lacks: NDArray[Any] = self._calls[:, 3] < numpy.where(
-            comm == 0, self.ranks, members[numpy.searchsorted(comms, comm)]
-        )
+        wanted = numpy.where(comm == 0, self.ranks, members[numpy.searchsorted(comms, comm)])
+        lacks: NDArray[Any] = self._calls[:, 3] < wanted
         return lacks
-
-
-def _ends_of(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows that send a message, and rows that receive one."""
-    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0) & (trace.kind == MPI)
-    is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer != NOBODY) & (trace.kind == MPI)
-    return numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
-
-
-def _keys(trace: Trace, rows: NDArray[Any], *, received: bool = False) -> NDArray[Any]:
-    """Numbers of 64 bits, the same for messages from one rank to another with a tag in a communicator."""
-    ends = (trace.rank[rows], trace.peer[rows])
-    key = numpy.zeros(len(rows), "uint64")
-    for column in (*(ends[::-1] if received else ends), trace.tag[rows], trace.comm[rows]):
-        key ^= column.astype("int64").astype("uint64") + numpy.uint64(0x9E3779B97F4A7C15)  # the finish of SplitMix64
-        key = (key ^ (key >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
-        key = (key ^ (key >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-        key ^= key >> numpy.uint64(31)
-    return key

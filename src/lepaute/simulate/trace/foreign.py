@@ -76,6 +76,7 @@ class Calls:
         self.clock_s: dict[int, float] = {}
         self.events, self.placed, self.omitted = 0, 0, Counter[str]()
         self.gaps: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
+        self._since: dict[tuple[int, str], float] = {}  # when a gap began
         self._names: dict[str, int] = {}
         self._columns: dict[str, array[Any]] = {
             **{name: array("d") for name in ("start_s", "duration_s", "size_bytes", "n")},
@@ -122,6 +123,13 @@ class Calls:
         else:
             self.placed += count
 
+    def gap(self, rank: int, name: str, time_s: float, *, begins: bool) -> None:
+        """A gap in what was recorded begins, or ends; one that does not end lasts as long as the rank."""
+        if begins:
+            self._since.setdefault((rank, name), time_s)
+        elif (since_s := self._since.pop((rank, name), None)) is not None:
+            self.gaps[rank, name].append((since_s, time_s))
+
     def name(self, row: int) -> str:
         return list(self._names)[int(self._columns["name"][row])]
 
@@ -154,6 +162,8 @@ class Calls:
     def _end_gaps(self, metadata: Mapping[str, Any]) -> list[str]:
         """Adds a row for each gap in what was recorded of a rank; what to say of them."""
         lost_s: dict[str, list[float]] = defaultdict(list)
+        for rank, name in list(self._since):
+            self.gap(rank, name, math.inf, begins=False)
         for (rank, name), gaps in self.gaps.items():
             low_s, high_s = metadata["begins_s"][rank], metadata["ends_s"][rank]
             for begin_s, end_s in numpy.clip(gaps, low_s, high_s).tolist():

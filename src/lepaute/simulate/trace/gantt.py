@@ -247,11 +247,9 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
     rows = range(0, len(window.ranks), max(1, round(len(window.ranks) / 40)))
     nodes = trace.metadata.get("nodes")
     several = isinstance(nodes, list) and len(set(nodes)) > 1
-    labels = []
-    for row in rows:
-        rank = window.ranks[row]
-        node = f" · {node_name(trace, nodes[rank])}" if several and nodes and rank < len(nodes) else ""
-        labels.append(f"rank {rank}{node}")
+    ranks = [window.ranks[row] for row in rows]
+    hosts = (f" · {node_name(trace, nodes[rank])}" if several and nodes and rank < len(nodes) else "" for rank in ranks)
+    labels = [f"rank {rank}{host}" for rank, host in zip(ranks, hosts, strict=True)]
     axis.set_yticks(list(rows), labels, fontsize=8)
     axis.tick_params(axis="y", length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)

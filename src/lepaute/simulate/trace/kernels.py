@@ -111,9 +111,7 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     return with_rows(other, (kernel_columns, *left_over), names, metadata, "kernels of the emulation")
 
 
-def _left_over(
-    anonymous: Trace, kernels: KernelCalls, resolution_s: float, name_code: int
-) -> Iterator[dict[str, NDArray[Any]]]:
+def _left_over(anonymous: Trace, kernels: KernelCalls, resolution_s: float, name_code: int) -> Iterator[dict[str, Any]]:
     """Pieces of these rows of each rank during which no kernel ran, but for those that are SMPI's rounding."""
     for rank in anonymous.ranks:
         in_rank = anonymous.rank == rank
@@ -131,5 +129,4 @@ def _left_over(
         from_s, to_s = numpy.maximum(low[row], gap_low[gap]), numpy.minimum(high[row], gap_high[gap])
         long = to_s - from_s > 2 * resolution_s
         same_in_all = {"rank": rank, "kind": KERNEL, "name": name_code}
-        pieces = {name: numpy.full(int(long.sum()), value) for name, value in same_in_all.items()}
-        yield {**pieces, "start_s": from_s[long], "duration_s": (to_s - from_s)[long]}
+        yield {**same_in_all, "start_s": from_s[long], "duration_s": (to_s - from_s)[long]}

@@ -77,11 +77,8 @@ def attach(rows: Rows, links: Links) -> Attached:
     size_bytes, peer, tag = numpy.zeros(len(rows.rank)), numpy.full(len(rows.rank), -1), numpy.full(len(rows.rank), -1)
     target, ends, warnings = _both_ends(rows, links)
     sends = links.start_row
-    size_bytes[sends], peer[sends], tag[sends] = (
-        numpy.where(target == NOBODY, 0, links.start_bytes),
-        target,
-        links.start_tag,
-    )
+    size_bytes[sends] = numpy.where(target == NOBODY, 0, links.start_bytes)
+    peer[sends], tag[sends] = target, links.start_tag
 
     received = rows.named((RECV,))[ends.row]
     at = ends.row[received]
@@ -142,7 +139,7 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     start = start_of[has]
     # ends and starts of messages of MPI_Sendrecv that have no other end
     matched = numpy.zeros(len(links.start_row), dtype=bool)
-    matched[start_of[start_of >= 0]] = True
+    matched[start] = True
     lost_ends = is_sendrecv[row] & (start_of < 0)
     lost_starts = is_sendrecv[links.start_row] & (target >= 0) & ~matched
     target[lost_starts] = -1
@@ -158,10 +155,8 @@ def _both_ends(rows: Rows, links: Links) -> tuple[NDArray[Any], _Ends, list[str]
     counts = rows.named((SENDS | IMMEDIATE_SENDS) - {SENDRECV})[links.start_row[start]] & (items > 0)
     item_bytes[has] = numpy.divide(links.start_bytes[start], items, out=numpy.full(len(start), numpy.nan), where=counts)
     lost = int(lost_ends.sum() + lost_starts.sum())
-    warnings = [
-        f"the peer of {lost} messages of {SENDRECV} is unknown: SMPI records only its rank in the "
-        "communicator, and nothing for those with MPI_PROC_NULL on a side"
-    ]
+    untold = "SMPI records only its rank in the communicator, and nothing for those with MPI_PROC_NULL on a side"
+    warnings = [f"the peer of {lost} messages of {SENDRECV} is unknown: {untold}"]
     return target, _Ends(row, source, tag, size_bytes, item_bytes), warnings if lost else []
 
 

@@ -1,12 +1,13 @@
 """MPI calls by what they do, which send goes with which receive, and which collective calls are one operation."""
 
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.trace.table import Trace
+from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
 SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv", "Sendrecv_replace"))
 IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
@@ -47,9 +48,7 @@ BLOCKING_OF = {
 }
 NONBLOCKING_COLLECTIVES = frozenset(BLOCKING_OF)
 #: What names a message of two ranks: matching is within a communicator.
-BETWEEN_TWO = (
-    SENDS | IMMEDIATE | RECEIVES | frozenset(f"MPI_{form}" for form in ("Iprobe", "Probe", "Improbe", "Mprobe"))
-)
+BETWEEN_TWO = SENDS | IMMEDIATE | RECEIVES | (PROBES - TESTS)
 #: Calls without which a trace is not that of its program.
 COMMUNICATING = BETWEEN_TWO | WAITS | PROBES | COLLECTIVES | NONBLOCKING_COLLECTIVES
 _RELEASES = frozenset(("MPI_Request_free", "MPI_Comm_free", "MPI_Comm_disconnect"))
@@ -102,14 +101,8 @@ def match_messages(trace: Trace) -> Matches:
     That is MPI's own rule within a communicator, which recordings tell; of others two with the same ranks and tag at
     once may be mixed up. A trace of a part of the run may begin between a send and its receive.
     """
-    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0)
-    is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer >= 0)
-    sends, receives = numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
-    send_keys = numpy.stack((trace.rank[sends], trace.peer[sends], trace.tag[sends], trace.comm[sends]), axis=1)
-    receive_keys = numpy.stack(
-        (trace.peer[receives], trace.rank[receives], trace.tag[receives], trace.comm[receives]), axis=1
-    )
-    left, right = pair_by_key(send_keys, receive_keys)
+    sends, receives = message_rows(trace)
+    left, right = pair_by_key(message_keys(trace, sends), message_keys(trace, receives, received=True))
     sends, receives = sends[left], receives[right]
     done = completions(trace)
     sent, end = (numpy.where(trace.named(IMMEDIATE)[rows], done[rows], rows) for rows in (sends, receives))
@@ -121,6 +114,25 @@ def match_messages(trace: Trace) -> Matches:
     before = numpy.maximum.accumulate(numpy.where(trace.named(SENDRECVS), numpy.arange(len(trace)), -1))[arrivals]
     end[is_arrival] = numpy.where((before >= 0) & (trace.rank[before] == trace.rank[arrivals]), before, arrivals)
     return Matches(sends, receives, sent, end)
+
+
+def message_rows(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows that send a message, and rows that receive one."""
+    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0) & (trace.kind == MPI)
+    is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer != NOBODY) & (trace.kind == MPI)
+    return numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
+
+
+def message_keys(trace: Trace, rows: NDArray[Any], *, received: bool = False) -> NDArray[Any]:
+    """Numbers of 64 bits, the same for messages from one rank to another with a tag in a communicator."""
+    ends = (trace.rank[rows], trace.peer[rows])
+    key = numpy.zeros(len(rows), "uint64")
+    for column in (*(ends[::-1] if received else ends), trace.tag[rows], trace.comm[rows]):
+        key ^= column.astype("int64").astype("uint64") + numpy.uint64(0x9E3779B97F4A7C15)  # the finish of SplitMix64
+        key = (key ^ (key >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+        key ^= key >> numpy.uint64(31)
+    return key
 
 
 def completions(trace: Trace) -> NDArray[Any]:
@@ -149,10 +161,7 @@ def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
     if not len(rows):
         return late, whom
-    _, member = numpy.unique(numpy.stack((trace.comm[rows], trace.rank[rows]), axis=1), axis=0, return_inverse=True)
-    turn = occurrence(member.reshape(-1))
-    _, operation = numpy.unique(numpy.stack((trace.comm[rows], turn), axis=1), axis=0, return_inverse=True)
-    operation = operation.reshape(-1)
+    _, operation = numpy.unique(collective_turns(trace, rows), return_inverse=True)
     count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
     is_root = trace.peer[rows] == trace.rank[rows]
     in_time = numpy.argsort(start_s, kind="stable")
@@ -183,23 +192,29 @@ def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     return late, whom
 
 
+def collective_turns(trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:
+    """Of each collective row its communicator times 2^32, and the calls of its rank there before it."""
+    comm = trace.comm[rows].clip(0).astype("int64") << 32
+    result: NDArray[Any] = comm | occurrence(comm | trace.rank[rows])
+    return result
+
+
 def _waits_of(trace: Trace, receives: NDArray[Any]) -> NDArray[Any]:
     """For each immediate receive (a row), the first later wait of its rank, peer and tag, -1 if there is none."""
     wait_of = numpy.full(len(receives), -1, dtype=int)
     waits = numpy.flatnonzero(trace.named(("MPI_Wait", "MPI_Waitany", "MPI_Test")) & (trace.peer >= 0))
-    keys_of = [numpy.stack((trace.rank[rows], trace.peer[rows], trace.tag[rows]), axis=1) for rows in (receives, waits)]
-    by_key: dict[tuple[int, ...], list[int]] = {}
-    for row, key in zip(waits.tolist(), map(tuple, keys_of[1].tolist()), strict=True):
-        by_key.setdefault(key, []).append(row)
-    position: dict[tuple[int, ...], int] = {}
-    for i, (row, key) in enumerate(zip(receives.tolist(), map(tuple, keys_of[0].tolist()), strict=True)):
-        candidates = by_key.get(key, [])
-        at = position.get(key, 0)
-        while at < len(candidates) and candidates[at] < row:
-            at += 1
-        if at < len(candidates):
-            wait_of[i] = candidates[at]
-        position[key] = at + 1
+    columns = (trace.rank, trace.peer, trace.tag)
+    by_key: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
+    for row, *key in zip(waits.tolist(), *(column[waits].tolist() for column in columns), strict=True):
+        by_key[tuple(key)].append(row)
+    for i, (row, *key) in enumerate(
+        zip(receives.tolist(), *(column[receives].tolist() for column in columns), strict=True)
+    ):
+        candidates = by_key[tuple(key)]
+        while candidates and candidates[0] < row:
+            candidates.popleft()
+        if candidates:
+            wait_of[i] = candidates.popleft()
     return wait_of
 
 
@@ -213,14 +228,9 @@ def pair_by_key(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], 
         return numpy.zeros(0, dtype=int), numpy.zeros(0, dtype=int)
     _, codes = numpy.unique(both, axis=0, return_inverse=True)
     codes = codes.reshape(-1)
-    ranked_left, ranked_right = occurrence(codes[: len(left)]), occurrence(codes[len(left) :])
     width = max(len(left), len(right)) + 1
-    _, at_left, at_right = numpy.intersect1d(
-        codes[: len(left)] * width + ranked_left,
-        codes[len(left) :] * width + ranked_right,
-        assume_unique=True,
-        return_indices=True,
-    )
+    first, second = (part * width + occurrence(part) for part in (codes[: len(left)], codes[len(left) :]))
+    _, at_left, at_right = numpy.intersect1d(first, second, assume_unique=True, return_indices=True)
     order = numpy.argsort(at_left)
     return at_left[order], at_right[order]
 

@@ -11,12 +11,11 @@ Score-P 8, src/adapters/mpi/scorep_mpi_coll.c.
 
 import ctypes
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import redirect_stderr
 from importlib import import_module
 from io import StringIO
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +88,13 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
 class _Rank:
     """Open items on a rank: the call of MPI with its region, how many are in that, and its events; requests by number.
 
-    count : the events since that call began;  off_s : since when measurement is off
+    count : the events since that call began
     """
 
     def __init__(self, number: int) -> None:
         self.number, self.depth, self.called, self.count = number, 0, "", 0
         self.region: Any = None
-        self.off_s: float | None = None
-        self.start_s, self.events = 0.0, list[tuple[str, Any]]()
+        self.start_s, self.events = 0.0, defaultdict[str, list[Any]](list)
         self.requests: dict[int, int] = {}
         self.begin_s: float | None = None
         self.end_s, self.is_over = 0.0, False
@@ -107,20 +105,16 @@ class _Archive:
         otf2 = import_module("otf2")
         self.path, self.archive, self.calls = path, archive, Calls(str(path))
         definitions = archive.definitions
-        found = [
-            group.members
-            for group in definitions.groups
-            if group.group_type == otf2.GroupType.COMM_LOCATIONS and group.paradigm == otf2.Paradigm.MPI
-        ]
-        self.places = list(found[0]) if found else []
+        kind = otf2.GroupType.COMM_LOCATIONS, otf2.Paradigm.MPI
+        groups = [group.members for group in definitions.groups if (group.group_type, group.paradigm) == kind]
+        self.places = list(groups[0]) if groups else []
         if not self.places:
             raise InputError(f"{path}: it has no ranks of MPI (no group COMM_LOCATIONS)")
         self.rank_of = {place: rank for rank, place in enumerate(self.places)}
         self.ranks = [_Rank(number) for number in range(len(self.places))]
-        self.members: dict[Any, list[int]] = {}
-        self.numbers: dict[Any, int] = {}
-        for comm in definitions.comms:
-            self.members[comm] = [self.rank_of[place] for place in comm.group.members or ()]
+        self.members: dict[Any, list[int]] = {
+            comm: [self.rank_of[place] for place in comm.group.members or ()] for comm in definitions.comms
+        }
         world = next((comm for comm, ranks in self.members.items() if len(ranks) == len(self.places)), None)
         others = (comm for comm in self.members if comm != world)
         self.numbers = {comm: at for at, comm in enumerate(others, start=1)} | ({} if world is None else {world: 0})
@@ -144,18 +138,13 @@ class _Archive:
         for rank in self.ranks:
             if rank.called:
                 raise InputError(f"{self.path}: rank {rank.number} is in {rank.called} at the end: truncated")
-            if rank.off_s is not None:
-                self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, inf))
         nodes = [getattr(place.group.system_tree_parent, "name", "") for place in self.places]
         hosts = list(dict.fromkeys(nodes))
         known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "OTF2"}
         known |= {"ranks": len(self.places), "hosts": hosts, "nodes": [hosts.index(node) for node in nodes]}
-        known |= {
-            "begins_s": [rank.begin_s or 0.0 for rank in self.ranks],
-            "ends_s": [rank.end_s for rank in self.ranks],
-        }
-        known["resolution_s"] = 1.0 / self.resolution
-        known["warnings"] = tally(self.untold)
+        known["begins_s"] = [rank.begin_s or 0.0 for rank in self.ranks]
+        known["ends_s"] = [rank.end_s for rank in self.ranks]
+        known |= {"resolution_s": 1.0 / self.resolution, "warnings": tally(self.untold)}
         return self.calls.trace(known, metadata)
 
     def _take(self, rank: _Rank, type_: str, event: Any, time_s: float) -> None:
@@ -169,9 +158,14 @@ class _Archive:
                 raise self._refusal(rank, f"{type_} at {seconds(time_s)} outside of a call of MPI")
             if type_ in ("MpiMrecv", "MpiImrecvRequest", "MpiImrecv"):
                 raise self._refusal(rank, f"{rank.called}: matched probes are not read")
-            rank.events.append((type_, event))
+            rank.events[type_].append(event)
         else:
-            is_gap = self._is_gap(rank, type_, event, time_s)
+            is_gap = type_ in ("BufferFlush", "MeasurementOnOff")
+            if type_ == "BufferFlush":
+                stop_s = (event.stop_time - self.first) / self.resolution
+                self.calls.gaps[rank.number, FLUSH].append((time_s, stop_s))
+            elif is_gap:
+                self.calls.gap(rank.number, NOT_MEASURED, time_s, begins=event.measurement_mode == self.off)
             if not rank.called:
                 self.calls.account("" if is_gap else f"event| {type_}")
         if not rank.is_over:
@@ -190,22 +184,12 @@ class _Archive:
         elif match and not enters:
             raise self._refusal(rank, f"leaves {match[1]} at {seconds(time_s)}, which it did not enter")
         elif match:
-            rank.called, rank.region, rank.start_s, rank.events, rank.count = match[1], region, time_s, [], 1
+            rank.called, rank.region, rank.start_s, rank.count = match[1], region, time_s, 1
+            rank.events.clear()
             if rank.called == "MPI_Finalize":
                 rank.end_s, rank.is_over = time_s, True
         else:
             self.calls.account("event| of the program's own regions")
-
-    def _is_gap(self, rank: _Rank, type_: str, event: Any, time_s: float) -> bool:
-        """Whether nothing is measured from this event on, or up to it."""
-        if type_ == "BufferFlush":
-            self.calls.gaps[rank.number, FLUSH].append((time_s, (event.stop_time - self.first) / self.resolution))
-        elif type_ == "MeasurementOnOff" and event.measurement_mode == self.off:
-            rank.off_s = time_s if rank.off_s is None else rank.off_s
-        elif type_ == "MeasurementOnOff" and rank.off_s is not None:
-            self.calls.gaps[rank.number, NOT_MEASURED].append((rank.off_s, time_s))
-            rank.off_s = None
-        return type_ in ("BufferFlush", "MeasurementOnOff")
 
     def _take_beside(self, place: Any, type_: str, event: Any) -> None:
         """An event of a further thread, or of a device."""
@@ -227,33 +211,30 @@ class _Archive:
             if name != "MPI_Finalize":
                 rank.begin_s = time_s
             return ""
-        by_type: dict[str, list[Any]] = {}
-        for type_, event in rank.events:
-            by_type.setdefault(type_, []).append(event)
         rows = len(self.calls)
-        self._check_events(rank, by_type)
-        if name in messages.SENDS - messages.SENDRECVS or name in messages.RECEIVES:
-            self._message(rank, name, time_s, by_type.get("MpiSend" if name in messages.SENDS else "MpiRecv", ()))
-        elif name in messages.SENDRECVS:
-            self._message(rank, name, time_s, by_type.get("MpiSend", ()))
-            self._message(rank, messages.ARRIVAL, rank.start_s, by_type.get("MpiRecv", ()))
+        self._check_events(rank)
+        if name in messages.SENDS:
+            self._message(rank, name, time_s, "MpiSend")
+            if name in messages.SENDRECVS:
+                self._message(rank, messages.ARRIVAL, rank.start_s, "MpiRecv")
+        elif name in messages.RECEIVES:
+            self._message(rank, name, time_s, "MpiRecv")
         elif name in messages.NEIGHBOURS:
             raise self._refusal(rank, f"{name}: an archive does not tell of which neighbours")
         elif name in messages.COLLECTIVES:
-            self._collective(rank, name, time_s, by_type.get("MpiCollectiveEnd", ()))
+            ends = rank.events["MpiCollectiveEnd"]
+            if ends or name not in messages.CREATIONS:
+                self._add(rank, name, time_s, **(self._what(rank, name, ends[0]) if ends else {}))
         elif name in messages.WAITS | messages.PROBES:
-            self._wait(rank, name, time_s, by_type)
+            self._wait(rank, name, time_s)
         elif NOT_REPLAYED.match(name):
             self._add(rank, name, time_s)
         else:
-            self._begin(rank, name, time_s, by_type)
-        return (
-            "event| of calls that move nothing, or creations of communicators without one"
-            if len(self.calls) == rows
-            else ""
-        )
+            self._begin(rank, name, time_s)
+        omitted = "event| of calls that move nothing, or creations of communicators without one"
+        return omitted if len(self.calls) == rows else ""
 
-    def _check_events(self, rank: _Rank, by_type: Mapping[str, list[Any]]) -> None:
+    def _check_events(self, rank: _Rank) -> None:
         """Refuses what a call of this name does not do; messages within collective operations are the library's own."""
         name = rank.called
         if name in messages.COLLECTIVES or NOT_REPLAYED.match(name):
@@ -261,28 +242,27 @@ class _Archive:
         sends, receives = name in messages.SENDS, name in messages.RECEIVES | messages.SENDRECVS
         ends = name in messages.WAITS | messages.PROBES
         several = {*(_COMPLETIONS if ends else () if sends or receives else _BEGINNINGS), "MpiRequestTest", "MpiProbe"}
-        for type_, events in by_type.items():
+        for type_, events in rank.events.items():
             if type_ not in several and len(events) > {"MpiSend": sends, "MpiRecv": receives}.get(type_, 0):
                 raise self._refusal(rank, f"{name} has {len(events)} of {type_}, which it does not do")
 
-    def _add(self, rank: _Rank, name: str, time_s: float, *what: Any, **more: Any) -> int:
-        return self.calls.add(
-            rank.number, name, *what, start_s=rank.start_s, duration_s=max(0.0, time_s - rank.start_s), **more
-        )
+    def _add(self, rank: _Rank, name: str, time_s: float, **what: Any) -> int:
+        duration_s = max(0.0, time_s - rank.start_s)
+        return self.calls.add(rank.number, name, start_s=rank.start_s, duration_s=duration_s, **what)
 
-    def _message(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
-        if not events:
-            self._add_to_nobody(rank, name, time_s)
-        for event in events[:1]:
-            peer = event.receiver if name in messages.SENDS and name != messages.ARRIVAL else event.sender
-            self._add(rank, name, time_s, *self._peer(rank, event, peer), comm=self._number(rank, event.communicator))
+    def _message(self, rank: _Rank, name: str, time_s: float, type_: str) -> None:
+        """A row of the event of this type that the call has, or does not have."""
+        if events := rank.events[type_]:
+            self._add(rank, name, time_s, **self._ends(rank, events[0]))
+        else:
+            self.untold["message| without an event of it, taken for MPI_PROC_NULL's"] += 1
+            self._add(rank, name, time_s, peer=NOBODY)
 
-    def _add_to_nobody(self, rank: _Rank, name: str, time_s: float) -> None:
-        self.untold["message| without an event of it, taken for MPI_PROC_NULL's"] += 1
-        self._add(rank, name, time_s, NOBODY)
-
-    def _peer(self, rank: _Rank, event: Any, peer: int) -> tuple[int, float, int]:
-        return self._world(rank, event.communicator, peer), float(event.msg_length), int(event.msg_tag)
+    def _ends(self, rank: _Rank, event: Any) -> dict[str, Any]:
+        """Columns of a message."""
+        comm, peer = event.communicator, event.receiver if hasattr(event, "receiver") else event.sender
+        what = {"peer": self._world(rank, comm, peer), "size_bytes": float(event.msg_length)}
+        return what | {"tag": int(event.msg_tag), "comm": self._number(rank, comm)}
 
     def _world(self, rank: _Rank, comm: Any, peer: int) -> int:
         """The rank among all of one in a communicator; one without members is that of a rank alone."""
@@ -305,37 +285,27 @@ class _Archive:
         sizes = float(event.size_sent), float(event.size_received), len(members), me, root == rank.number
         return {"peer": root, "size_bytes": size_of(name, *sizes), "comm": number}
 
-    def _collective(self, rank: _Rank, name: str, time_s: float, events: Any) -> None:
-        if events or name not in messages.CREATIONS:
-            self._add(rank, name, time_s, **(self._what(rank, name, events[0]) if events else {}))
-
-    def _begin(self, rank: _Rank, name: str, time_s: float, by_type: dict[str, list[Any]]) -> None:
+    def _begin(self, rank: _Rank, name: str, time_s: float) -> None:
         """A call that began requests, also of several at once (MPI_Startall); or one that did nothing."""
-        for event in by_type.get("MpiIsend", ()):
-            sends = name if name in messages.IMMEDIATE_SENDS else "MPI_Isend"
-            what = self._peer(rank, event, event.receiver)
-            row = self._add(rank, sends, time_s, *what, comm=self._number(rank, event.communicator))
-            rank.requests[event.request_id] = row
-        for event in by_type.get("MpiIrecvRequest", ()):
-            rank.requests[event.request_id] = self._add(rank, "MPI_Irecv", time_s)
-        for event in by_type.get("NonBlockingCollectiveRequest", ()):
-            rank.requests[event.request_id] = self._add(rank, name, time_s)
-        if not by_type and name in messages.IMMEDIATE:
-            self._add_to_nobody(rank, name, time_s)
+        if not rank.events and name in messages.IMMEDIATE:
+            self._message(rank, name, time_s, "")
+        sends = name if name in messages.IMMEDIATE_SENDS else "MPI_Isend"
+        for type_, begins in zip(_BEGINNINGS, (sends, "MPI_Irecv", name), strict=True):
+            for event in rank.events[type_]:
+                what = self._ends(rank, event) if type_ == "MpiIsend" else {}
+                rank.requests[event.request_id] = self._add(rank, begins, time_s, **what)
 
-    def _wait(self, rank: _Rank, name: str, time_s: float, by_type: dict[str, list[Any]]) -> None:
+    def _wait(self, rank: _Rank, name: str, time_s: float) -> None:
         row = self._add(rank, name, time_s)
         over = []
         for type_ in _COMPLETIONS:
-            for event in by_type.get(type_, ()):
+            for event in rank.events[type_]:
                 request = rank.requests.pop(event.request_id, None)
                 if request is None:
                     raise self._refusal(rank, f"{name} ends request {event.request_id}, which is not open")
                 over.append(request)
                 if type_ == "MpiIrecv":
-                    peer, size_bytes, tag = self._peer(rank, event, event.sender)
-                    number = self._number(rank, event.communicator)
-                    self.calls.set(request, peer=peer, size_bytes=size_bytes, tag=tag, comm=number)
+                    self.calls.set(request, **self._ends(rank, event))
                 elif type_ == "NonBlockingCollectiveComplete":
                     self.calls.set(request, **self._what(rank, self.calls.name(request), event))
                 elif type_ == "MpiRequestCancelled":

@@ -46,8 +46,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     known: dict[str, Any] = {"source": "recording", "application": "a program", "engine": "Paraver"}
     begins, ends = ([at.get(task, 0.0) for task in range(reader.tasks)] for at in (reader.begin_s, reader.end_s))
     known |= {"ranks": reader.tasks, "begins_s": begins, "ends_s": ends, "resolution_s": reader.unit_s}
-    known["warnings"] = reader.warnings()
-    return reader.calls.trace(known, metadata)
+    return reader.calls.trace(known | {"warnings": reader.warnings()}, metadata)
 
 
 def further_files(path: Path) -> list[Path]:
@@ -131,7 +130,6 @@ class _Reader:
         self.guessed, self.finalized = False, set[int]()
         self.members: dict[int, int] = {}  # of communicators
         self.inside: dict[int, tuple[str, int, dict[int, int]]] = {}  # of tasks the call, its start and what is told
-        self.since: dict[tuple[int, str], int] = {}  # of tasks when a gap began
         self.seen = set[int]()
         self.depth: dict[int, int] = defaultdict(int)
         self.rows: dict[int, list[tuple[int, int, str, int]]] = defaultdict(list)  # start, end, name, row
@@ -169,8 +167,6 @@ class _Reader:
             raise InputError(f"{ends}, task {min(cut) + 1} without MPI_Finalize: truncated")
         if self.last < self.length and not self.finalized:
             raise InputError(f"{ends}: truncated; the length of a part that was cut out belongs into its header")
-        for (task, name), start in self.since.items():
-            self.calls.gaps[task, name].append((start * self.unit_s, self.length * self.unit_s))
 
     def _time(self, time: int) -> str:
         return seconds(time * self.unit_s)
@@ -216,9 +212,9 @@ class _Reader:
                 self.inside[task][2][type_] = value
                 self.calls.account()
             elif type_ in (_FLUSHES, _TRACES) and thread == 1:
-                self._gap(
-                    (task, FLUSH if type_ == _FLUSHES else NOT_MEASURED), (value != 0) == (type_ == _FLUSHES), time
-                )
+                name, begins = (FLUSH, value != 0) if type_ == _FLUSHES else (NOT_MEASURED, value == 0)
+                self.calls.gap(task, name, time * self.unit_s, begins=begins)
+                self.calls.account()
             else:
                 self.calls.account("event| that is not of MPI")
         self.seen.add(task)
@@ -226,13 +222,6 @@ class _Reader:
         self.begin_s.setdefault(task, time * self.unit_s)
         if task not in self.finalized:
             self.end_s[task] = time * self.unit_s
-
-    def _gap(self, gap: tuple[int, str], begins: bool, time: int) -> None:
-        self.calls.account()
-        if begins:
-            self.since.setdefault(gap, time)
-        elif gap in self.since:
-            self.calls.gaps[gap].append((self.since.pop(gap) * self.unit_s, time * self.unit_s))
 
     def _turn(self, task: int, value: int, time: int, where: str) -> None:
         """A call that begins, or ends with 0; calls within others are the library's own."""
@@ -359,11 +348,7 @@ class _Reader:
                 begun.append(row)
             elif name in messages.WAITS | messages.PROBES:
                 over = received.get(row, [])
-                if name == "MPI_Waitall":
-                    ended, begun = begun, []
-                elif name in messages.WAITS and not over:
-                    ended, begun = begun[:1], begun[1:]
-                else:
-                    ended = []
+                count = len(begun) if name == "MPI_Waitall" else int(name in messages.WAITS and not over)
+                ended, begun = begun[:count], begun[count:]
                 self.guessed |= bool(ended and name != "MPI_Waitall")
                 self.calls.end([*over, *ended], row)

@@ -79,7 +79,6 @@ class _Calls:
         self._rank_of: dict[int, int] = {}  # container to rank
         self._depth: dict[int, int] = {}
         self._row: dict[int, int] = {}  # the latest outermost state
-        self._is_state: dict[int, bool] = {}
         self._unfinished: list[str] = []
 
     def take(self, event: paje.Event) -> None:
@@ -236,19 +235,18 @@ class _Calls:
                 words = [word for word in comment.strip("[] ").split() if not word.startswith("--cfg=")]
                 known["command"] = " ".join(words)
                 known["application"] = Path(words[0]).name if words else ""
-        all_warnings = list(warnings)
         if self._unfinished:
             more = f", and {len(self._unfinished) - 1} more" if len(self._unfinished) > 1 else ""
-            all_warnings.append(f"the simulation ended inside calls: {self._unfinished[0]}{more}")
+            warnings.append(f"the simulation ended inside calls: {self._unfinished[0]}{more}")
         if self.reader.digits <= COARSE_DIGITS:
-            all_warnings.append(
+            warnings.append(
                 f"timestamps have only {self.reader.digits} decimals, too few for short calls: "
                 "run with --cfg=tracing/precision:12"
             )
         if not has_bytes:
-            all_warnings.append("messages have no sizes: run without --cfg=tracing/basic:yes")
+            warnings.append("messages have no sizes: run without --cfg=tracing/basic:yes")
         known |= {"resolution_s": 10.0 ** -max(self.reader.digits, 1), "unsized": unsized}
-        return {**known, **given, "warnings": [*given.get("warnings", []), *all_warnings]}
+        return {**known, **given, "warnings": [*given.get("warnings", []), *warnings]}
 
 
 def _call_of(state: str) -> tuple[str, int]:

@@ -199,15 +199,18 @@ def trace_of_columns(
 
 def with_rows(
     trace: Trace,
-    parts: Sequence[Mapping[str, npt.NDArray[Any]]],
+    parts: Sequence[Mapping[str, Any]],
     names: Sequence[str],
     metadata: Mapping[str, Any],
     where: str = "trace",
 ) -> Trace:
-    """The trace with the rows of further columns, as trace_of_columns() takes them; `names` begin with its own."""
+    """The trace with the rows of further columns, as trace_of_columns() takes them; `names` begin with its own.
+
+    Where all rows of a part have the same value, it may stand for the column.
+    """
     columns: dict[str, npt.NDArray[Any]] = {}
     for column, default in (("kind", None), ("name", None), *((name, default) for name, _, default in NUMBERS)):
-        more = [part[column] if column in part else numpy.full(len(part["rank"]), default) for part in parts]
+        more = [numpy.broadcast_to(part.get(column, default), len(part["start_s"])) for part in parts]
         columns[column] = numpy.concatenate((getattr(trace, column), *more))
     return trace_of_columns(columns, names, metadata, where)
 

@@ -304,9 +304,7 @@ class _Reader:
             taken, left = left[:wanted], left[wanted:]
             if len(taken) == wanted:
                 counts[part.strip("[]")] = taken
-            elif part not in found:
-                raise InputError(f"{where}: {action} on {self.count} ranks has {len(values)} values; it has {form}")
-        if left:
+        if left or not {part.strip("[]") for part in form.split()} <= found.keys() | counts.keys():
             raise InputError(f"{where}: {action} on {self.count} ranks has {len(values)} values; it has {form}")
         found |= {part: taken[0] for part, taken in counts.items()}
         size_bytes = 0.0
@@ -315,14 +313,12 @@ class _Reader:
             self._bytes("0", found["other"], where, action)
         root = self._rank(found["root"], where, f"{action}'s root", 0.0)
         mpi = _MPI_NAMES.get(name, f"MPI_{name.capitalize()}")
-        peer = root if "root" in form else -1
         if name == "alltoall":
             size_bytes *= self.count
         self._told["collective"] += 1
-        if name == action:
-            self.calls.add(rank.number, mpi, peer, size_bytes, comm=0)
-        else:
-            immediate = next(each for each, blocking in BLOCKING_OF.items() if blocking == mpi)
-            rank.begin(self.calls.add(rank.number, immediate, peer, size_bytes, comm=0), ())
+        made = mpi if name == action else next(each for each, blocking in BLOCKING_OF.items() if blocking == mpi)
+        row = self.calls.add(rank.number, made, root if "root" in form else -1, size_bytes, comm=0)
+        if name != action:
+            rank.begin(row, ())
         if "flop" in found:
             self.calls.compute(rank.number, number_in(found["flop"], where, f"{action}'s flop") / self.rate)

@@ -15,9 +15,10 @@ from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Call, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
-from lepaute.simulate.apps.replay.laying import Groups, RecordedPart, Survey
+from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
+from lepaute.simulate.trace.messages import completions
 from lepaute.simulate.trace.table import NOBODY
 
 if TYPE_CHECKING:
@@ -58,10 +59,8 @@ class Made(NamedTuple):
 
     def is_like(self, recorded: "Made") -> bool:
         """Whether a recording has it so, where source and tag may be any."""
-        wanted = self._replace(
-            peer=recorded.peer if self.peer < 0 else self.peer, tag=recorded.tag if self.tag < 0 else self.tag
-        )
-        return wanted == recorded
+        peer, tag = recorded.peer if self.peer < 0 else self.peer, recorded.tag if self.tag < 0 else self.tag
+        return self._replace(peer=peer, tag=tag) == recorded
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
         raise InputError(f"{path}: it is the trace of a prediction; a recording is what a program has done")
     if survey.ranks != application.ranks:
         raise InputError(f"{application.title} has {ranks_text(application.ranks)}, {path} {survey.ranks}")
-    recorded = RecordedPart(Rows(trace), survey, Groups(survey), Operations(), OPENMPI)
+    recorded = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
     laying = Laying(application, 1)
     try:
         laying.lay()
@@ -157,14 +156,12 @@ def _made_of_program(
 
     def of_rank(rank: int) -> "tuple[NDArray[Any], Callable[[int], str]]":
         track = laying.tracks[rank]
-        pieces, places = [], []
+        pieces, places = [numpy.zeros(0, "int64")], [numpy.zeros(0, "int64")]
         for first, count, times in track.parts:
             part = track.ops[first : first + count]
             pieces.append(numpy.tile([number for op in part for number in numbered[op]], times))
             places.append(numpy.tile([op for op in part for _ in numbered[op]], times))
-        made, at = (
-            numpy.concatenate(each).astype("int64") if each else numpy.zeros(0, "int64") for each in (pieces, places)
-        )
+        made, at = (numpy.concatenate(arrays).astype("int64") for arrays in (pieces, places))
         return made, lambda place: texts[ops[int(at[place])][8]]
 
     return of_rank
@@ -178,8 +175,9 @@ def _made_of_recording(
     met = numpy.full(len(trace), -1)
     rows, which, _, sizes = recorded.meetings()
     met[rows] = numpy.arange(len(rows))
-    groups = [tuple(group) for group in recorded.groups.members]
-    ended = _requests_ended(recorded)
+    groups = [tuple(group) for group in recorded.survey.members]
+    done = completions(trace)
+    ended = numpy.bincount(done[(done >= 0) & (does == Does.BEGINS) & (trace.peer != NOBODY)], minlength=len(trace))
     made: list[int] = []
     of_row: list[int] = []
     both: list[Made] = []  # the send of an MPI_Sendrecv
@@ -210,18 +208,3 @@ def _made_of_recording(
     bounds = numpy.searchsorted(trace.rank[all_rows], numpy.arange(recorded.survey.ranks + 1))
     everything = numpy.array(made, dtype="int64")
     return lambda rank: (everything[bounds[rank] : bounds[rank + 1]], all_rows[bounds[rank] : bounds[rank + 1]])
-
-
-def _requests_ended(recorded: RecordedPart) -> "NDArray[Any]":
-    """Number of requests that each row ends; 0 for all other rows."""
-    trace = recorded.trace
-    ended = numpy.zeros(len(trace), dtype="int64")
-    width = int(trace.completion.max(initial=0)) + 1
-    keys = trace.rank.astype("int64") * width + trace.completion
-    begun = numpy.flatnonzero((recorded.does == Does.BEGINS) & (trace.completion >= 0) & (trace.peer != NOBODY))
-    ends = numpy.flatnonzero((recorded.does == Does.ENDS) & (trace.completion >= 0))
-    kinds, counts = numpy.unique(keys[begun], return_counts=True)
-    if len(kinds):
-        at = numpy.searchsorted(kinds, keys[ends]).clip(max=len(kinds) - 1)
-        ended[ends] = numpy.where(kinds[at] == keys[ends], counts[at], 0)
-    return ended

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum, sqrt
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, variance
 from typing import Any
 
 import numpy
@@ -59,10 +59,9 @@ def stretches_of(trace: Trace, between: tuple[str, str], where: str) -> list[NDA
     is_polling_call = trace.named(_LOOKS - set(between)) & (trace.kind == MPI)
     rows = numpy.flatnonzero((trace.kind == MPI) & ~is_polling_call & ~trace.named(ARRIVAL))
     first, second = rows[:-1], rows[1:]
-    is_one = (
-        trace.named(between[0])[first] & trace.named(between[1])[second] & (trace.rank[first] == trace.rank[second])
-    )
-    first, second = first[is_one], second[is_one]
+    follows = trace.named(between[0])[first] & trace.named(between[1])[second]
+    follows &= trace.rank[first] == trace.rank[second]
+    first, second = first[follows], second[follows]
     if not len(first):
         raise InputError(f"{where}: no {between[1]} is the next call after {between[0]} of a rank")
     looked_s = numpy.cumsum(numpy.where(is_polling_call | trace.named(WAITING), trace.duration_s, 0.0))
@@ -83,14 +82,11 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     ranks, least, count = len(warm), min(map(len, warm)), sum(map(len, warm))
     means = [fsum(each) / len(each) for each in warm]
     mean_s = fsum(means) / ranks
-    groups = [
-        means,
-        *([_mean_of_part(warm, part, of) for part in range(of)] for of in (min(of, least) for of in PARTS)),
-    ]
-    known = [group for group in groups if len(group) > 1]
+    of_time = ([_mean_of_part(warm, part, of) for part in range(of)] for of in (min(of, least) for of in PARTS))
+    known = [group for group in (means, *of_time) if len(group) > 1]
     if not known or mean_s <= 0.0:
         raise InputError(f"{where}: {counted(count, 'measurement')} of computing do not tell what one costs")
-    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(_variance(group) / len(group)) for group in known)
+    half_s = max(student_quantile(0.975, len(group) - 1) * sqrt(variance(group) / len(group)) for group in known)
     error = half_s / NormalDist().inv_cdf(0.975) / mean_s
     if error > MAX_ERROR:
         raise InputError(
@@ -100,11 +96,6 @@ def told_by(stretches: Sequence[NDArray[Any]], where: str) -> Stretches:
     squares = fsum((value - mean) ** 2 for each, mean in zip(warm, means, strict=True) for value in each)
     noise = sqrt(squares / (count - ranks)) / mean_s if count > ranks else 0.0
     return Stretches(mean_s, error, min(noise, MAX_NOISE), count, ranks)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = fsum(values) / len(values)
-    return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _mean_of_part(stretches: Sequence[Sequence[float]], part: int, of: int) -> float:

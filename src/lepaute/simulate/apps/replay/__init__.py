@@ -51,8 +51,7 @@ class _Recording:
         digest = hashlib.sha256()
         for each in files_of(path):
             with each.open("rb") as file:
-                while piece := file.read(1 << 20):
-                    digest.update(piece)
+                hashlib.file_digest(file, lambda: digest)
         self.sha256 = digest.hexdigest()
         self._laid: dict[tuple[frozenset[str], str], Laid] = {}
         self._lock = Lock()

@@ -15,6 +15,7 @@ from lepaute.simulate.trace.messages import (
     PROBES,
     RECEIVES,
     SENDRECVS,
+    TESTS,
     WAITS,
 )
 from lepaute.simulate.trace.table import KERNEL, MPI, Trace
@@ -46,7 +47,6 @@ class Call(NamedTuple):
 
 
 _NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
-_LOOKS = frozenset(("MPI_Iprobe", "MPI_Probe", "MPI_Improbe", "MPI_Mprobe"))
 _COLLECTIVES = {
     **dict.fromkeys(ALL_TO_ALL, Call(Does.MEETS, "allgather")),
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
@@ -68,8 +68,8 @@ CALLS = {
     **dict.fromkeys(IMMEDIATE_RECEIVES, Call(Does.BEGINS, "irecv")),
     **dict.fromkeys(SENDRECVS, Call(Does.SENDS_AND_RECEIVES, "isend")),
     "MPI_Sendrecv_arrival": Call(Does.ARRIVES, "irecv"),
-    **dict.fromkeys((*WAITS, *(PROBES - _LOOKS)), Call(Does.ENDS, "waitall")),
-    **dict.fromkeys(_LOOKS, Call(Does.LOOKS, "probe")),
+    **dict.fromkeys(WAITS | TESTS, Call(Does.ENDS, "waitall")),
+    **dict.fromkeys(PROBES - TESTS, Call(Does.LOOKS, "probe")),
     **_COLLECTIVES,
     **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in BLOCKING_OF.items()},
     **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
@@ -86,7 +86,7 @@ MEETINGS = (Does.MEETS, Does.BEGINS_MEETING)
 
 
 class Rows:
-    """does : of each row;  is_open : whether it is a receive;  modelled : kernels that take the time of models."""
+    """does : of each row;  modelled : kernels that take the time of models."""
 
     def __init__(self, trace: Trace, modelled: frozenset[str] = frozenset()) -> None:
         self.trace = trace
@@ -97,9 +97,6 @@ class Rows:
         does[is_modelled] = Does.COMPUTES
         self.does: NDArray[Any] = does
         does[self._looks_in_vain()] = Does.NOTHING
-        self.is_open = numpy.isin(does, (Does.BLOCKS, Does.BEGINS, Does.ARRIVES)) & trace.named(
-            RECEIVES | IMMEDIATE_RECEIVES
-        )
 
     def _looks_in_vain(self) -> NDArray[Any]:
         """Rows of probes that found nothing, and of those of which that is not known.

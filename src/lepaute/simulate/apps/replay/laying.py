@@ -29,7 +29,8 @@ _MAX_TAG = 2**31 - 1
 class Survey:
     """ranks, rows, names, metadata : of the recording;  meetings : how many calls are collective
 
-    members : of each communicator its ranks, in order;  consistency : of messages, and of collective operations
+    members : of each communicator as the core numbers them its ranks, in order; the first one has all ranks
+    number : of the communicator by the recorded one;  consistency : of messages, and of collective operations
     Raises InputError for calls that cannot be replayed; with `operations`, for operations about which ranks disagree.
     """
 
@@ -37,7 +38,6 @@ class Survey:
         self.where = where
         self.rows = self.meetings = 0
         self.names: set[str] = set()
-        self.members: dict[int, list[int]] = defaultdict(list)
         self.metadata: dict[str, Any] = {}
         self._tags, self._others = numpy.zeros(0, "int64"), numpy.zeros((0, 2), "int64")
         self.consistency = Consistency(where, operations=operations)
@@ -57,8 +57,13 @@ class Survey:
         self.ranks = self.consistency.ranks
         if unknown and self.ranks > 1:
             raise InputError(unknown)
+        members: dict[int, list[int]] = defaultdict(list)
         for member in self.consistency.members.tolist():
-            self.members[member >> 32].append(member & 0xFFFFFFFF)
+            members[member >> 32].append(member & 0xFFFFFFFF)
+        members[0] = list(range(self.ranks))
+        self.number = {number: at for at, number in enumerate(sorted(members))}
+        self.members = [members[number] for number in self.number]
+        self.place_of = [{rank: place for place, rank in enumerate(group)} for group in self.members]
 
     @property
     def caveats(self) -> list[str]:
@@ -159,17 +164,16 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
     """
     operations, step_of = Operations(), 1
     step = operations.number("step", "")
-    groups = Groups(survey)
     code: list[Any] = [_core.ProgramRankCode([step], [(0, 1, 1)])] * survey.ranks
     for part in parts:
         rows = Rows(part, frozenset(modelled))
         if survey.metadata.get("ended_by"):
             rows.does[survey.consistency.lacking(part)] = Does.NOTHING  # what the run did not come to
-        for rank, ops in RecordedPart(rows, survey, groups, operations, library).lay(step):
+        for rank, ops in RecordedPart(rows, survey, operations, library).lay(step):
             step_of = max(step_of, ops.count(step))
             code[rank] = _core.ProgramRankCode(ops, [(0, len(ops), 1)])
-    parameters = operations.parameters(groups.members, code, step_of)
-    approximated = operations.approximated(groups.members)
+    parameters = operations.parameters(survey.members, code, step_of)
+    approximated = operations.approximated(survey.members)
     del code
     try:
         _core.check_program(parameters)
@@ -179,23 +183,13 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
     return Laid(parameters, step_of, events, len(operations.kernels) > 1, False, approximated=approximated)
 
 
-class Groups:
-    """members : of each communicator as the core numbers them, the first one of all ranks;  number : by the recorded"""
-
-    def __init__(self, survey: Survey) -> None:
-        others = sorted(number for number in survey.members if number > 0)
-        self.members = [list(range(survey.ranks)), *(survey.members[number] for number in others)]
-        self.number = {0: 0} | {number: at for at, number in enumerate(others, start=1)}
-        self.place_of = [{rank: place for place, rank in enumerate(group)} for group in self.members]
-
-
 class RecordedPart:
     """Some ranks of a recording, by what their calls do."""
 
-    def __init__(self, rows: Rows, survey: Survey, groups: Groups, operations: Operations, library: str) -> None:
+    def __init__(self, rows: Rows, survey: Survey, operations: Operations, library: str) -> None:
         self.trace, self.does = rows.trace, rows.does
         self.tag = survey.tags(rows.trace)
-        self.survey, self.groups, self.operations, self.library = survey, groups, operations, library
+        self.survey, self.operations, self.library = survey, operations, library
 
     def lay(self, step: int) -> "Iterable[tuple[int, list[int]]]":
         """Each rank of the part, and the places of its operations."""
@@ -246,9 +240,7 @@ class RecordedPart:
             end = numpy.maximum.accumulate(trace.start_s[rows] + trace.duration_s[rows])
             gaps = numpy.maximum(trace.start_s[rows] - numpy.concatenate(([begins[rank]], end[:-1])) - recorder_s, 0.0)
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], more_s[rows]))
-            told = numpy.isin(
-                self.does[rows], (Does.BLOCKS, Does.BEGINS, Does.ENDS, Does.SENDS_AND_RECEIVES, Does.LOOKS, *MEETINGS)
-            )
+            told = ~numpy.isin(self.does[rows], (Does.NOTHING, Does.COMPUTES, Does.ARRIVES))
             at = passed[told]
             own_s[rows[told]] = numpy.diff(at, prepend=0.0)
             last_s[place] = passed[-1] - (at[-1] if len(at) else 0.0) + max(0.0, ends[rank] - end[-1])
@@ -261,7 +253,7 @@ class RecordedPart:
         magnitude = 10.0 ** (numpy.floor(numpy.log10(own_s[rows])) - DIGITS + 1)
         rounded = numpy.rint(own_s[rows] / magnitude) * magnitude
         numbers[rows] = self.operations.number_each(
-            [rounded], lambda at: self.operations.number("compute", COMPUTING, sizes=(0.0, float(rounded[at]), 0.0))
+            [rounded], lambda at: self.operations.number("compute", COMPUTING, sizes=(0.0, float(rounded[at])))
         )
         return numbers
 
@@ -291,14 +283,14 @@ class RecordedPart:
 
     def meetings(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Rows of collective operations, and of each the number of its group, how many members that has, and bytes."""
-        rows, groups = numpy.flatnonzero(numpy.isin(self.does, MEETINGS)), self.groups
-        which = numpy.array([groups.number[number] for number in self.trace.comm[rows].clip(0).tolist()], dtype="int64")
-        members = numpy.array([len(group) for group in groups.members])[which]
+        rows, survey = numpy.flatnonzero(numpy.isin(self.does, MEETINGS)), self.survey
+        which = numpy.array([survey.number[number] for number in self.trace.comm[rows].clip(0).tolist()], dtype="int64")
+        members = numpy.array([len(group) for group in survey.members])[which]
         return rows, which, members, self._sizes_of_meetings(rows, members)
 
     def _place_collectives(self, placed: NDArray[Any], requests: dict[int, int]) -> None:
         """requests: of each row that does not block, the number of its request."""
-        trace, groups = self.trace, self.groups
+        trace = self.trace
         rows, which, members, sizes = self.meetings()
         ends = numpy.array([requests.get(row, NONE) for row in rows.tolist()], dtype="int64")
         root = trace.peer[rows].astype("int64")
@@ -313,9 +305,9 @@ class RecordedPart:
                 part = parts[second]
                 # The last part ends the request.
                 tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
-                index = groups.place_of[group].get(int(root[at]), 0)
-                size = (float(round(part.size_bytes)), 0.0, 0.0)
-                return self.operations.number(part.code, name, index, tag, group, size, part.algorithm)
+                index = self.survey.place_of[group].get(int(root[at]), 0)
+                size = float(round(part.size_bytes))
+                return self.operations.number(part.code, name, index, tag, group, (size,), part.algorithm)
 
             return one
 
@@ -334,20 +326,15 @@ class RecordedPart:
     def _place_blocking(self, placed: NDArray[Any]) -> None:
         trace = self.trace
         rows = numpy.flatnonzero(numpy.isin(self.does, (Does.BLOCKS, Does.LOOKS)) & (trace.peer != NOBODY))
+        sizes = numpy.where(trace.named(SENDS)[rows], trace.size_bytes[rows], 0.0)
 
         def make(at: int) -> int:
             row = int(rows[at])
             name = trace.names[trace.name[row]]
-            code = CALLS[name].code
-            size = float(trace.size_bytes[row]) if code in ("send", "ssend") else 0.0
-            return self.operations.number(code, name, int(trace.peer[row]), int(self.tag[row]), 0, (size, 0.0, 0.0))
+            peer, tag, size = int(trace.peer[row]), int(self.tag[row]), float(sizes[at])
+            return self.operations.number(CALLS[name].code, name, peer, tag, 0, (size,))
 
-        columns = [
-            trace.name[rows],
-            trace.peer[rows],
-            self.tag[rows],
-            numpy.where(~trace.named(SENDS)[rows], 0.0, trace.size_bytes[rows]),
-        ]
+        columns = [trace.name[rows], trace.peer[rows], self.tag[rows], sizes]
         placed[rows, _FIRST] = self.operations.number_each(columns, make)
 
     def _place_requests(self, placed: NDArray[Any]) -> dict[int, int]:

@@ -17,10 +17,6 @@ from lepaute.simulate.trace.table import COMPUTING, NOBODY
 NONE = -1
 
 
-def _bytes(size: float) -> tuple[float, float, float]:
-    return size, 0.0, 0.0
-
-
 class Operations:
     """The operations of all ranks, each that differs once."""
 
@@ -38,12 +34,13 @@ class Operations:
         peer: int = 0,
         tag: int = 0,
         which: int = 0,
-        sizes: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        sizes: tuple[float, ...] = (),
         algorithm: str = "usual",
     ) -> int:
-        """The place of an operation; peer, tag: -1 for any; name: the recorded call."""
+        """The place of an operation; peer, tag: -1 for any; name: the recorded call; sizes: up to three."""
         line = self.lines.setdefault(name, len(self.lines))
-        op = (code, algorithm, peer if peer >= 0 else ANY, tag if tag >= 0 else ANY, which, *sizes, line)
+        m, n, k = (*sizes, 0.0, 0.0, 0.0)[:3]
+        op = (code, algorithm, peer if peer >= 0 else ANY, tag if tag >= 0 else ANY, which, m, n, k, line)
         number = self._numbers.get(op)
         if number is None:
             number = self._numbers[op] = len(self.ops)
@@ -104,7 +101,7 @@ class Requests:
     def begin(self, name: str, peer: int, tag: int, size: float, completion: int) -> int:
         number = self.begin_meeting(completion, peer, tag)
         code = CALLS[name].code
-        return self._operations.number(code, name, peer, tag, number, _bytes(0.0 if code == "irecv" else size))
+        return self._operations.number(code, name, peer, tag, number, (0.0 if code == "irecv" else size,))
 
     def begin_meeting(self, completion: int, peer: int = NONE, tag: int = NONE) -> int:
         """The number of a request: of a message, or of a collective operation that does not block."""
@@ -132,7 +129,7 @@ class Requests:
             return NONE
         number = self._new()
         self._of_sendrecv.append(number)
-        return self._operations.number("isend", name, peer, tag, number, _bytes(size))
+        return self._operations.number("isend", name, peer, tag, number, (size,))
 
     def receive_of_both(self, name: str, peer: int, tag: int) -> tuple[int, int]:
         name = name.removesuffix("_arrival")

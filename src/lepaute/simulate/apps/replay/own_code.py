@@ -8,6 +8,7 @@ from statistics import NormalDist, pvariance
 
 from lepaute.errors import InputError
 from lepaute.kit.text import significant
+from lepaute.simulate.platform.data_sheet import dgemm_rate
 from lepaute.simulate.platform.schema import Platform
 
 #: Half the width of 95 % of a normal distribution, in standard deviations.
@@ -71,9 +72,7 @@ def of_anywhere(machine: str) -> Factor:
     return Factor(low, high, words, known=False)
 
 
-def between(
-    recorded: "Platform", platform: "Platform", ranks: int, length_s: float, waiting_share: float = 0.0
-) -> Factor:
+def between(recorded: Platform, platform: Platform, ranks: int, length_s: float, waiting_share: float = 0.0) -> Factor:
     """Factor from two platforms' cores: own code is bound by computing at one end, by memory at the other.
 
     Own code that computes is as much faster as dgemm is, that waiting for memory as much as a core's share of the
@@ -101,15 +100,11 @@ def between(
     if high > 3.0 * low:
         ratios += ", which are too far apart for one factor: give own_code"
         high = 3.0 * low
-    return Factor(
-        low,
-        high,
-        f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({ratios})",
-        speed_sd,
-    )
+    words = f"{significant(low)} to {significant(high)} times as long as recorded on {recorded.name} ({ratios})"
+    return Factor(low, high, words, speed_sd)
 
 
-def _speed_variances(platform: "Platform", ranks: int, length_s: float) -> tuple[float, float]:
+def _speed_variances(platform: Platform, ranks: int, length_s: float) -> tuple[float, float]:
     """Relative variances of a run of that length: of day and run, all cores alike; of the slowest of so many cores."""
     days, wandering = platform.days, platform.wandering
     together, core = 0.0, 0.0
@@ -129,22 +124,17 @@ def _variance_of_largest(count: int) -> float:
     return pvariance([NormalDist().inv_cdf(((place + 0.5) / 1000) ** (1.0 / count)) for place in range(1000)])
 
 
-def of_flops(rate: float, platform: "Platform") -> Factor:
+def of_flops(rate: float, platform: Platform) -> Factor:
     """Factor of amounts of flop, which the trace has as seconds at `rate` flop/s: they take the rate of dgemm."""
-    from lepaute.simulate.platform.data_sheet import dgemm_rate
-
     found = dgemm_rate(platform)
     if found is None:
-        return Factor(
-            1.0, 1.0, f"its flop at {significant(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
-        )
+        words = f"its flop at {significant(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
+        return Factor(1.0, 1.0, words)
     words = f"its flop at the {significant(found / 1e9, 3)} Gflop/s of dgemm, which most code does not reach"
     return Factor(rate / found, rate / found, f"{words} (--own-code; trace convert --flop-rate)")
 
 
-def _ratios(recorded: "Platform", platform: "Platform") -> Iterator[tuple[str, float]]:
-    from lepaute.simulate.platform.data_sheet import dgemm_rate
-
+def _ratios(recorded: Platform, platform: Platform) -> Iterator[tuple[str, float]]:
     rates = [dgemm_rate(each) for each in (recorded, platform)]
     if rates[0] and rates[1]:
         yield "the rate of dgemm", rates[0] / rates[1]
