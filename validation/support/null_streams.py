@@ -103,7 +103,7 @@ def evidence(
     fleets = int(groups[-1]) + 1
     common = ChangeEvidence.start(fleets, memory)
     found, shared_found = np.empty(values.shape), np.ones((fleets, days))
-    effect = CommonEffect.start(groups)
+    effect = CommonEffect(groups)
     allowed = np.full(streams, least)
     for day in range(days):
         if restart and day == restart:

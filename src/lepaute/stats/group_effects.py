@@ -147,19 +147,16 @@ class CommonEffect:
     """
 
     groups: Integers
-    effect: Floats
-    slow: Floats
-    days: Floats
-    here: Booleans
+    effect: Floats = field(init=False)
+    slow: Floats = field(init=False)
+    days: Floats = field(init=False)
+    here: Booleans = field(init=False)
     parts: PartialShifts = field(init=False)
 
     def __post_init__(self) -> None:
         self.parts = PartialShifts(self.groups)
-
-    @classmethod
-    def start(cls, groups: Integers) -> "CommonEffect":
-        size = int(groups.max()) + 1
-        return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
+        self.effect, self.slow, self.days = np.zeros((3, self.parts.fleets))
+        self.here = np.zeros(self.parts.fleets, np.bool_)
 
     def take(
         self, deviations: Floats, residuals: Callable[[Floats], tuple[Floats, Floats, Floats]] | None = None

@@ -138,7 +138,7 @@ class Stretches:
         self._day = -1
         self.state = ChangeEvidence.start(self.machines)
         self.common = ChangeEvidence.start(len(first), COMMON_MEMORY)
-        self.effect = CommonEffect.start(streams.group)
+        self.effect = CommonEffect(streams.group)
         self.shared = np.zeros((len(streams.day), len(first)))  # the common effect of each round
         self.slow = self.shared.copy()  # and its slow part
         self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began
