@@ -249,10 +249,8 @@ def judged(frame: pd.DataFrame) -> list[Goal]:
         needed = int(binom.ppf(0.001, count, 1 - LEVEL))
         goals.append(Goal(f"{nodes} nodes: named as planted", f"at least {needed}", str(right), right >= needed))
         goals.append(rare(f"{nodes} nodes: fleets with anything false", large))
-    goals += [
-        rare(f"fleets with anything, no change, {kind}", frame[frame["case"] == f"no change, {kind}"]) for kind in KINDS
-    ]
-    return goals
+    parts = {kind: frame[frame["case"] == f"no change, {kind}"] for kind in KINDS}
+    return [*goals, *(rare(f"fleets with anything, no change, {kind}", part) for kind, part in parts.items())]
 
 
 def rare(what: str, part: pd.DataFrame) -> Goal:

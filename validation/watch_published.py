@@ -95,10 +95,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     for reading, (tests, alarms, by_factor, logged) in EXPECTED.items():
         part = published[published["outlier_log"] == reading].set_index("factor")
         where = f"log of outliers: {reading}: "
-        goals += [
-            equal(f"{where}tests", tests, int(part["tests"].sum())),
-            equal(f"{where}alarms", alarms, int(part["alarms"].sum())),
-        ]
+        sums = {"tests": tests, "alarms": alarms}
+        goals += [equal(f"{where}{name}", wanted, int(part[name].sum())) for name, wanted in sums.items()]
         goals += [
             equal(f"{where}alarms of {name}", wanted, int(part["alarms"].get(factor, 0)))
             for (factor, name), wanted in zip(NAMES.items(), by_factor, strict=True)

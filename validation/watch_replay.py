@@ -175,12 +175,7 @@ def corrected(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
     rows = alarms[["day", "node", "cpu", "factor", "since_s", "changed_s", "direction", "size"]].assign(by="alarms")
     names = ("node", "cpu", "factor", "direction", "size")
     points = [
-        {
-            "by": "change points",
-            "day": "",
-            "changed_s": point.before_s,
-            **{name: getattr(point, name) for name in names},
-        }
+        {"by": "change points", "day": "", "changed_s": point.before_s} | {name: getattr(point, name) for name in names}
         for point in find_change_points(values, log)
     ]
     rows = pandas.concat([rows, pandas.DataFrame(points)], ignore_index=True)
@@ -190,7 +185,6 @@ def corrected(values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
 
 def platform(verdicts: pandas.DataFrame, values: pandas.DataFrame) -> pandas.DataFrame:
     """The events of several nodes on single days that are proposed from the tests of r = 1, known in the end."""
-    events = day_events(verdicts[verdicts["test"] == "r = 1"], values)
     rows = [
         {
             "first": event.days[0],
@@ -200,7 +194,7 @@ def platform(verdicts: pandas.DataFrame, values: pandas.DataFrame) -> pandas.Dat
             "factors": "; ".join(str(factor) for factor in event.factors),
             "p_value": event.p_value,
         }
-        for event in events
+        for event in day_events(verdicts[verdicts["test"] == "r = 1"], values)
     ]
     return pandas.DataFrame(rows)
 

@@ -12,15 +12,8 @@ from support_archive import Node, experiment_archive
 
 from lepaute.errors import InputError
 from lepaute.measure.archive import Archive
-from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier
-from lepaute.watch.changelog_edits import (
-    accept,
-    import_changelog,
-    logged_changelog,
-    logged_entries,
-    record,
-    withdraw,
-)
+from lepaute.watch.changelog import Changelog, Event, NodeSet, Outlier, read_changelog
+from lepaute.watch.changelog_edits import accept, add_changelog, logged_changelog, logged_entries, record, withdraw
 from lepaute.watch.proposals.other_changes import with_other_changes
 from lepaute.watch.proposals.proposed_event import DAYS, MACHINE, PLATFORM, STEP, FactorChange, ProposedEvent
 from lepaute.watch.store import open_store
@@ -116,7 +109,7 @@ def test_a_file_with_a_faulty_line_records_nothing(tmp_path: Path) -> None:
     )
     with open_store(tmp_path / "store") as store:
         with pytest.raises(InputError, match=r"events\.csv:3"):
-            import_changelog(store, events)
+            add_changelog(store, read_changelog(events))
         assert logged_entries(store) == ()
 
 

@@ -186,10 +186,10 @@ def test_at_the_most_it_ends_whether_or_not_the_target_is_reached() -> None:
 
 def test_a_budget_goes_to_those_furthest_from_their_target_first() -> None:
     levels = {"wide": WIDE, "wider": [0.1, 3.9] * 10, "new": []}
-    target = Target(relative_half_width=0.1)
-    assert next_round(levels, target, observations=15) == {"wide": 0, "wider": 0, "new": 15}
-    assert next_round(levels, target, observations=100) == {"wide": 0, "wider": 80, "new": 20}
-    assert next_round(levels, target, observations=0) == dict.fromkeys(levels, 0)
+    target, costs_s = Target(relative_half_width=0.1), dict.fromkeys(levels, 1.0)
+    assert next_round(levels, target, seconds=15, costs_s=costs_s) == {"wide": 0, "wider": 0, "new": 15}
+    assert next_round(levels, target, seconds=100, costs_s=costs_s) == {"wide": 0, "wider": 80, "new": 20}
+    assert next_round(levels, target, seconds=0, costs_s=costs_s) == dict.fromkeys(levels, 0)
 
 
 def test_a_budget_in_seconds_counts_the_mean_duration_of_each_level() -> None:

@@ -44,7 +44,7 @@ def changed(change: float | None, size: int, fleets: int, jobs: int, seed: int, 
 def shown(values: Floats, size: int, jobs: int = 1) -> npt.NDArray[np.bool_]:
     """Where the evidence of each stream is enough for its fleet, shape (streams, values); so many jobs a day."""
     groups = np.arange(len(values)) // size
-    state, effect = SmallChanges.start(len(values), MEMORY), CommonEffect.start(groups)
+    state, effect = SmallChanges.start(len(values), MEMORY), CommonEffect(groups)
     found = np.zeros(values.shape, np.bool_)
     for at in range(values.shape[1]):
         if at % jobs == 0:

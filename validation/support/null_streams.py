@@ -100,10 +100,10 @@ def evidence(
     size = fleet or streams
     groups = np.arange(streams) // size
     state = ChangeEvidence.start(streams)
-    fleets = int(groups[-1]) + 1 if fleet else 1
+    fleets = int(groups[-1]) + 1
     common = ChangeEvidence.start(fleets, memory)
     found, shared_found = np.empty(values.shape), np.ones((fleets, days))
-    effect = CommonEffect.start(groups)
+    effect = CommonEffect(groups)
     allowed = np.full(streams, least)
     for day in range(days):
         if restart and day == restart:

@@ -74,9 +74,7 @@ def random_model(seed: int, sizes: int | None = None) -> Model:
         )
         if np.any(np.diff([0, *cuts, len(x)]) < least):
             continue
-        lines = _lines(rng, count + 1)
-        which = np.searchsorted(cuts, np.arange(len(x)), side="right")
-        true = lines[which, 0] + lines[which, 1] * x
+        lines, true = _lines(rng, x, cuts)
         relative = 10 ** rng.uniform(-3, -1)
         sd = relative * true + 10 ** rng.uniform(-4, -2) * lines[0, 0]
         signal = [_signal(x, true, sd, lines, cuts, k) for k in range(count)]
@@ -97,9 +95,7 @@ def table_model(seed: int) -> tuple[str, Model]:
         cuts = np.sort(rng.choice(np.arange(1, len(x)), count, replace=False))
         if np.any(np.diff([0, *cuts, len(x)]) < FEW_IN_SEGMENT):
             continue
-        lines = _lines(rng, count + 1)
-        which = np.searchsorted(cuts, np.arange(len(x)), side="right")
-        true = lines[which, 0] + lines[which, 1] * x
+        lines, true = _lines(rng, x, cuts)
         relative = 10 ** rng.uniform(*FEW_NOISE)
         signal = [_signal(x, true, relative * true, lines, cuts, k) for k in range(count)]
         if signal and min(signal) < MIN_SIGNAL:
@@ -108,13 +104,14 @@ def table_model(seed: int) -> tuple[str, Model]:
         return name, Model(x, y, x, tuple(int(cut) - 1 for cut in cuts), relative, "lognormal", tuple(signal))
 
 
-def _lines(rng: np.random.Generator, count: int) -> Floats:
-    """Intercepts and slopes, each segment's drawn from those of the one before."""
+def _lines(rng: np.random.Generator, x: Floats, cuts: Floats) -> tuple[Floats, Floats]:
+    """Intercepts and slopes, each segment's drawn from those of the one before, and the durations of these lines."""
     lines = [(10 ** rng.uniform(-7, -5), 10 ** rng.uniform(-10.5, -8.5))]
-    for _ in range(count - 1):
+    for _ in cuts:
         intercept, slope = lines[-1]
         lines.append((intercept * 10 ** rng.uniform(-0.3, 1.0), slope * 10 ** rng.uniform(-0.6, 0.6)))
-    return np.array(lines)
+    every, which = np.array(lines), np.searchsorted(cuts, np.arange(len(x)), side="right")
+    return every, every[which, 0] + every[which, 1] * x
 
 
 def _signal(x: Floats, true: Floats, sd: Floats, lines: Floats, cuts: Floats, k: int) -> float:

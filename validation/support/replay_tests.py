@@ -259,7 +259,6 @@ SHARE = 0.1
 LOOK_DAYS, LOOKS = 28, 2
 #: The dates of an event, written down by people, are right within this.
 DATE_S = 3 * DAY_S
-CPU = ["node", "cpu"]
 
 
 def verdicts_of(
@@ -267,14 +266,13 @@ def verdicts_of(
     log: Changelog,
     vectors: Sequence[tuple[str, ...]],
     since: dt.date | None = None,
-    until: dt.date | None = None,
 ) -> pandas.DataFrame:
     """The verdicts of all raw tests, with the columns test and alarm."""
     parts = []
     for pooled in (False, True):
-        part = replay(values, log, windows=(1, 5), confidence=1 - LEVEL, pooled=pooled, since=since, until=until)
+        part = replay(values, log, windows=(1, 5), confidence=1 - LEVEL, pooled=pooled, since=since)
         parts.append(part.assign(test=("pooled r = " if pooled else "r = ") + part["r"].astype(str)))
-    part = replay(values, log, factors=vectors, windows=(1,), confidence=1 - LEVEL, since=since, until=until)
+    part = replay(values, log, factors=vectors, windows=(1,), confidence=1 - LEVEL, since=since)
     parts.append(part.assign(test="p = " + part["p"].astype(str)))
     found = pandas.concat(parts, ignore_index=True)
     return found.assign(alarm=found["p_value"] < LEVEL)
@@ -299,7 +297,7 @@ def found_by_tests(verdicts: pandas.DataFrame, values: pandas.DataFrame, event: 
     rows = []
     for (test, factor), part in inside.groupby(["test", "factor"], sort=False):
         tested = part[part["missing"] == 0]
-        first = part[part["alarm"]].groupby(CPU)["started_s"].min()
+        first = part[part["alarm"]].groupby(MACHINE)["started_s"].min()
         rows.append(_row(event, str(test), str(factor), first, values, {"tests": len(tested)}))
     return rows
 
@@ -313,7 +311,7 @@ def found_by_alarms(values: pandas.DataFrame, log: Changelog, event: KnownEvent)
     rows = []
     for factor in sorted(values["factor"].unique()):
         own = alarms[(alarms["factor"] == factor) & alarms["node"].isin(event.nodes)]
-        rows.append(_row(event, "alarms", factor, own.groupby(CPU)["started_s"].min(), values))
+        rows.append(_row(event, "alarms", factor, own.groupby(MACHINE)["started_s"].min(), values))
         common = alarms[(alarms["factor"] == factor) & (alarms["node"] == "all")]
         if event.entry.nodes.text == "all" and len(common):
             first = float(common["started_s"].min())
@@ -353,13 +351,13 @@ def _row(
         & (values["factor"] == factor.split(" & ", maxsplit=1)[0])
         & (values["started_s"] >= event.begin_s)
     ]
-    touched = len(after[after["started_s"] < event.end_s][CPU].drop_duplicates())
+    touched = len(after[after["started_s"] < event.end_s][MACHINE].drop_duplicates())
     row: dict[str, object] = {"event": event.name, "test": test, "factor": factor, "touched": touched}
     row |= {"machines": len(first), "found": "", **dict.fromkeys(("days", "jobs", "last_jobs"), numpy.nan)}
     row |= more or {"tests": numpy.nan}
     needed = max(1, int(numpy.ceil(SHARE * touched)))
     if touched and len(first) >= needed:
-        starts = after.groupby(CPU)["started_s"].apply(lambda part: numpy.sort(part.to_numpy())).to_dict()
+        starts = after.groupby(MACHINE)["started_s"].apply(lambda part: numpy.sort(part.to_numpy())).to_dict()
         jobs = sorted(int(numpy.searchsorted(starts[cpu], at, side="right")) for cpu, at in first.items())
         when = float(first.sort_values().iloc[needed - 1])
         row |= {

@@ -91,7 +91,7 @@ def answers_of(store: Path, beside: Path) -> Answers:
         names
         for names, one in of_proposals
         if any(each["size"] < 0 for each in one["factors"])
-        and (names in known or not _is_over(store, names, one["date"], frozenset(health)))
+        and (names in known or not _is_over(answers, store, names, one["date"], frozenset(health)))
     }
     drained = {node for one in test["regressions"] for _, node, _ in one["machines"]} - {ALL}
     said = {
@@ -110,10 +110,10 @@ def answers_of(store: Path, beside: Path) -> Answers:
     return answers
 
 
-def _is_over(store: Path, nodes: frozenset[str], date: str, every: frozenset[str]) -> bool:
+def _is_over(answers: Answers, store: Path, nodes: frozenset[str], date: str, every: frozenset[str]) -> bool:
     """Whether a proposed change of these nodes had its alarm and is no longer open, so that `test` is silent on it."""
     alarms = [alarm for day in asked(store, "replay")["days"] for alarm in day["alarms"] if alarm["worse"]]
-    over = changes_of(alarms, every) - changes_of(asked(store, "test")["regressions"], every)
+    over = changes_of(alarms, every) - answers.tested
     near = [str(dt.date.fromisoformat(date) + dt.timedelta(days=days)) for days in (-1, 0, 1)]
     return any(nodes <= names and since in near for names, since, _ in over)
 

@@ -29,8 +29,7 @@ def published_values(path: Path) -> pandas.DataFrame:
 
     The file does not say with which design and software; the log of events has what changed, so all is one stratum.
     """
-    frame = pandas.read_csv(path, dtype={"node": str, "jobid": str})
-    return _values(frame, FACTORS)
+    return _values(pandas.read_csv(path, dtype={"node": str, "jobid": str}), FACTORS)
 
 
 def published_daily_models(*paths: Path) -> pandas.DataFrame:

@@ -171,26 +171,18 @@ def _request_of(options: ClockOptions) -> "ClockRequest":
 
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
-    from lepaute.measure.clocks.report import (
-        answer,
-        command_of,
-        detail_lines,
-        fact_lines,
-        methods_table,
-        write_page,
-        write_plot,
-    )
+    from lepaute.measure.clocks import report
 
     if options.report is not None:
-        write_page(found, options.report, command_of(found, archive))
+        report.write_page(found, options.report, report.command_of(found, archive))
         note(f"wrote {options.report}")
     if options.plot is not None:
-        write_plot(found, options.plot)
+        report.write_plot(found, options.plot)
         note("wrote " + ", ".join(map(str, files_of(options.plot) or ())))
     if options.as_json:
-        print(json_text({"answer": answer(found), **found.to_dict()}))
+        print(json_text({"answer": report.answer(found), **found.to_dict()}))
         return
-    tell(answer(found), fact_lines(found), found.caveats, details=options.details)
-    print(shown_table(*methods_table(found), terminal_columns()))
+    tell(report.answer(found), report.fact_lines(found), found.caveats, details=options.details)
+    print(shown_table(*report.methods_table(found), terminal_columns()))
     if options.details:
-        say("\n".join(detail_lines(found)))
+        say("\n".join(report.detail_lines(found)))

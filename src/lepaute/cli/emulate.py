@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -32,8 +32,7 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Mapping, Prediction
-    from lepaute.simulate.application import Application
+    from lepaute.simulate import Prediction
     from lepaute.simulate.smpi.emulate import Keep
 
 app = App(
@@ -212,13 +211,17 @@ def hpl(
     hpls, from_file = applications_of(context, Hpl, values, files, simulation.read)
     traces.check_single(len(hpls))
     mapping = placement.on(simulation.read(), hpls[0].threads_per_rank)
-    runs, whole_s = simulation.runs * len(hpls), _whole_s(simulation, hpls, mapping)
+    # refuses what does not fit on the platform; the only case, where that is quick, tells how long a run will be
+    is_quick = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is None and len(hpls) == 1
+    request = simulation.request(mapping=mapping)
+    quick = predict_all(hpls, simulation.given_platform, request) if is_quick else ()
+    runs, whole_s = simulation.runs * len(hpls), quick[0].time_s.mean if quick else None
     built = build_hpl_smpi(unpack_source, SHA256)
     with temporary_folder("lepaute-emulate-", plain=True) as folder:
         with simulated_date(runs, timeout, whole_s) as (tell, on_share, _):
             on_date = lambda date_s: tell(max(0.0, date_s - START_S))  # noqa: E731
             engine = Smpi(built, limits=Limits(timeout), on_progress=on_date, keep=_keep(traces, folder))
-            request = simulation.request(mapping=mapping, engine=engine)
+            request = replace(request, engine=engine)
             predictions = predict_all(hpls, simulation.given_platform, request, progress=on_share)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
@@ -229,18 +232,6 @@ def hpl(
         part = (START_S, START_S + predictions[0].run_list[0].time_s)
         _write_trace(traces, folder, predictions[0], part)
     note_unused(context, Hpl, [run.unused for run in hpls])
-
-
-def _whole_s(simulation: EmulatedRuns, hpls: "Sequence[Application]", mapping: "Mapping") -> float | None:
-    """Simulated seconds of a run of the only case, by a quick prediction; None where that is not quick.
-
-    Raises InputError for what does not fit on the platform.
-    """
-    is_long = expected_run_s(hpls, simulation.read(), runs=1, mapping=mapping) is not None
-    if is_long or len(hpls) > 1:
-        return None
-    (prediction,) = predict_all(hpls, simulation.given_platform, simulation.request(mapping=mapping))
-    return prediction.time_s.mean
 
 
 def _pass_on(stream: TextIO, end_line: Callable[[], None], line: str) -> None:

@@ -17,10 +17,7 @@ from lepaute.errors import InputError
 from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of, picture_files
-from lepaute.kit.quantities import (
-    factor_of,
-    parse_size,
-)
+from lepaute.kit.quantities import factor_of, parse_size
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import dump_platform, load_platform

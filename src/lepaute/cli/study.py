@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,9 +26,6 @@ from lepaute.study.evaluation import Outcome, Trial
 
 if TYPE_CHECKING:
     from lepaute.measure.verify.campaign import Case
-    from lepaute.simulate import Hpl, Prediction
-    from lepaute.simulate.platform import Platform
-    from lepaute.study.configuration import Configurations
     from lepaute.study.evaluation import Point
     from lepaute.study.running import StudyRun
     from lepaute.study.schema import Study
@@ -247,6 +245,7 @@ def _tuned_for_real(
     from lepaute.measure.verify.real_run import build_program, check_machine
     from lepaute.measure.verify.seal import held
     from lepaute.measure.verify.verification import chosen_runs
+    from lepaute.simulate import predict
     from lepaute.study.checking import check_for_real
     from lepaute.study.running import corrected, write_corrected
     from lepaute.study.tune import Tuned
@@ -265,12 +264,14 @@ def _tuned_for_real(
         run = _studied(file, options.folder(file.stem), options, words)
         assert isinstance(run.answer, Tuned)
         points, seed = run.answer.candidates(), run.study.seed
+        conditions = configurations.at(points[0]).conditions  # the same at all points
+        how: dict[str, Any] = {"layers": conditions.layers, "fidelity": conditions.fidelity}
         guard = sentinel_guard(platform, seen_program.coretype, other_machine=other_machine)
         with held(campaign_folder), progress_bar() as tell, chosen_runs(
             [configurations.at(point).application for point in points],
             seen_program,
             Plan(MAX_REPEATED, seed),
-            _predictor(configurations, points[0], platform, seed),
+            partial(predict, platform=platform, runs=SIMULATED_RUNS, seed=seed, **how),
             campaign_folder,
             site,
             tell,
@@ -284,18 +285,6 @@ def _tuned_for_real(
             write_corrected(done, configurations, campaign.csv(), options.repeating(words))
         warn(campaign.warnings)
     return done
-
-
-def _predictor(
-    configurations: "Configurations", point: "Point", platform: "Platform", seed: int
-) -> "Callable[[Hpl], Prediction]":
-    """Predicts a case under the conditions of the study, which are the same at all points."""
-    from lepaute.simulate import predict
-
-    conditions = configurations.at(point).conditions
-    return lambda hpl: predict(
-        hpl, platform, runs=SIMULATED_RUNS, seed=seed, layers=conditions.layers, fidelity=conditions.fidelity
-    )
 
 
 def outcomes_of(point: "Point", case: "Case") -> "list[Outcome]":

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lepaute.cli.terminal import Meaning, answer_text, details_text
 from lepaute.kit.text import counted, exact_number, p_text
 from lepaute.watch.named_nodes import nodes_text
-from lepaute.watch.notices.notice import unlike_text
+from lepaute.watch.notices.notice import unlike_text, worse_first
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer, is_open
 from lepaute.watch.report.summary import (
     CHANGED,
@@ -50,7 +50,7 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
 
 def _answer(summary: "Summary") -> str:
     """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
-    blind, others = summary.unjudged, summary.notices_worst_first
+    blind, others = summary.unjudged, worse_first(summary.notices)
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if regressions := summary.regressions:
         largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"

@@ -134,9 +134,14 @@ def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]
 
     first, application = result.as_calibrated, cast(Any, result.as_calibrated.application)
     jobs = f"{state.factor} of {counted(state.r, 'job')} since {day_of(state.now_s[0])} against {state.n} before"
+    slowdowns = [
+        f"{figure} times as long{'' if cpu < 0 else f' on cpu {cpu}'} (95 %: {bounds})"
+        for cpu in state.cpus
+        for figure, bounds in [value_and_interval(*state.slowdown(cpu))]
+    ]
     facts = [
         ("run", f"{application.label} ranks on {first.platform_name}: {counted(result.nodes, 'node')} with this one"),
-        ("node", f"dgemm takes {', '.join(_slowdowns(state))}; {jobs}"),
+        ("node", f"dgemm takes {', '.join(slowdowns)}; {jobs}"),
         ("before", f"{span_of(first.time_s)} as calibrated{_shared(result)}"),
     ]
     if result.without is not None and result.gain is not None:
@@ -147,14 +152,6 @@ def _cost_facts(state: "NodeState", result: "NodeCost") -> list[tuple[str, str]]
     if result.slowest != result.node:
         facts.append(("slowest", f"node {result.slowest} of the platform is slower even so, and HPL waits for it"))
     return facts
-
-
-def _slowdowns(state: "NodeState") -> list[str]:
-    return [
-        f"{figure} times as long{'' if cpu < 0 else f' on cpu {cpu}'} (95 %: {bounds})"
-        for cpu in state.cpus
-        for figure, bounds in [value_and_interval(*state.slowdown(cpu))]
-    ]
 
 
 def _shared(result: "NodeCost") -> str:

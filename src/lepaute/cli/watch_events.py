@@ -153,7 +153,7 @@ def import_files(
     shared = None if inventory is None else proposed_event.read_inventory(inventory)
     with opened(store) as watch:
         before = {entry.id for entry in changelog_edits.logged_entries(watch.store)}
-        ids = changelog_edits.import_changelog(watch.store, events, outliers)
+        ids = changelog_edits.add_changelog(watch.store, watch_changelog.read_changelog(events, outliers))
         new = shared is not None and changelog_edits.record_inventory(watch.store, shared, _author_of(None))
     if as_json:
         print(json_text({"ids": list(ids), "inventory": new}))
@@ -180,12 +180,13 @@ def export_files(
     _check_files(events, outliers, "to write")
     check_outputs({"--events": events, "--outliers": outliers}, force=force)
     with opened(store) as watch:
-        log = changelog_edits.export_changelog(watch.store, events, outliers)
-    written = [
-        (what, path, len(entries))
-        for what, path, entries in (("event", events, log.events), ("outlier", outliers, log.outliers))
-        if path is not None
-    ]
+        log = changelog_edits.logged_changelog(watch.store)
+    asked = (("event", events, "type", log.events), ("outlier", outliers, "jobid", log.outliers))
+    written = []
+    for what, path, column, entries in asked:
+        if path is not None:
+            watch_changelog.write_entries(path, column, entries)
+            written.append((what, path, len(entries)))
     if as_json:
         print(json_text({f"{what}s": {"output": str(path), "entries": count} for what, path, count in written}))
         return

@@ -88,8 +88,7 @@ _SHAPES: Mapping[str, tuple[int, ...]] = {
     "last_common": (2,),
     "squares": (3, 3),
     "cross": (3,),
-    **dict.fromkeys(("products", "largest"), ()),
-    **dict.fromkeys(("origin", "anchor", "last", "before_last", "last_value", *_LASTING), ()),
+    **dict.fromkeys(("products", "largest", "origin", "anchor", "last", "before_last", "last_value", *_LASTING), ()),
 }
 
 

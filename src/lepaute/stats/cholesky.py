@@ -30,16 +30,16 @@ def lower_factor(covariance: Matrix) -> list[list[float]]:
             pivot -= factor[column][earlier] * factor[column][earlier]
         if variance < 0.0 or pivot < -ALLOWED * variance:
             raise ValueError(f"row {column}")
-        if pivot <= NEGLIGIBLE * variance:
-            _check_rest(covariance, factor, column)
-            continue
-        root = sqrt(pivot)
+        root = sqrt(pivot) if pivot > NEGLIGIBLE * variance else 0.0
         factor[column][column] = root
         for row in range(column + 1, size):
             rest = covariance[row][column]
             for earlier in range(column):
                 rest -= factor[row][earlier] * factor[column][earlier]
-            factor[row][column] = rest / root
+            if root > 0.0:
+                factor[row][column] = rest / root
+            elif abs(rest) > 1e-3 * sqrt(covariance[row][row] * variance):
+                raise ValueError(f"row {column}")  # what has no spread cannot vary together with anything
     return factor
 
 
@@ -52,13 +52,3 @@ def multiply_lower_triangular(factor: Matrix, vector: Sequence[float]) -> list[f
             total += values[column] * vector[column]
         product.append(total)
     return product
-
-
-def _check_rest(covariance: Matrix, factor: Matrix, column: int) -> None:
-    """A direction without spread cannot vary together with another one."""
-    for row in range(column + 1, len(covariance)):
-        rest = covariance[row][column]
-        for earlier in range(column):
-            rest -= factor[row][earlier] * factor[column][earlier]
-        if abs(rest) > 1e-3 * sqrt(covariance[row][row] * covariance[column][column]):
-            raise ValueError(f"row {column}")

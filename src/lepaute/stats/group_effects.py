@@ -19,12 +19,11 @@ from lepaute import _core
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.student import SD_OF_MAD
 
-#: Fewer streams say nothing of each other.
-MIN_PEERS = 3
 #: Days over which the slow part of a common effect is a mean: a season, not the weather.
 SLOW_DAYS = 15
-#: Others without whom nothing is said of a machine's group.
+#: Others without whom nothing is said of a machine's group; fewer streams than MIN_PEERS say nothing of each other.
 MIN_OTHERS = 2
+MIN_PEERS = MIN_OTHERS + 1
 #: Nodes and streams of a group that is found.
 MIN_NODES, MIN_STREAMS = 2, 3
 #: One-sided, of taking a share that is none for one.
@@ -138,8 +137,9 @@ class PartialShifts:
 
 @dataclass(slots=True)
 class CommonEffect:
-    """What the machines of each group have in common, day by day.
+    """What the machines of each group have in common, day by day: the median of their deviations.
 
+    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
     groups : of each stream, numbers from 0, shape (streams,)
     effect, slow : of each group, the latest effect and its slow part; 0 before there are enough machines
     here  : whether enough of its machines had a value on the latest day
@@ -147,19 +147,16 @@ class CommonEffect:
     """
 
     groups: Integers
-    effect: Floats
-    slow: Floats
-    days: Floats
-    here: Booleans
+    effect: Floats = field(init=False)
+    slow: Floats = field(init=False)
+    days: Floats = field(init=False)
+    here: Booleans = field(init=False)
     parts: PartialShifts = field(init=False)
 
     def __post_init__(self) -> None:
         self.parts = PartialShifts(self.groups)
-
-    @classmethod
-    def start(cls, groups: Integers) -> "CommonEffect":
-        size = int(groups.max()) + 1
-        return cls(groups, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size, np.bool_))
+        self.effect, self.slow, self.days = np.zeros((3, self.parts.fleets))
+        self.here = np.zeros(self.parts.fleets, np.bool_)
 
     def take(
         self, deviations: Floats, residuals: Callable[[Floats], tuple[Floats, Floats, Floats]] | None = None
@@ -169,12 +166,12 @@ class CommonEffect:
         residuals : by such parts, `ChangeEvidence.residuals`; without, all machines count
         Where too few machines have a value, the effect is what it was before.
         """
-        found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+        found = medians(np.where(self.parts.shifted, np.nan, deviations), self.groups)[0]
         if residuals is not None:
             effect = np.where(np.isfinite(found), found, self.effect)
             trial = np.stack([effect - self.slow, self.slow], axis=1)[self.groups]
             if self.parts.take(*residuals(trial), effect, self.slow):
-                found = _common_effect(np.where(self.parts.shifted, np.nan, deviations), self.groups)
+                found = medians(np.where(self.parts.shifted, np.nan, deviations), self.groups)[0]
         self.here = np.isfinite(found)
         self.effect = np.where(self.here, found, self.effect)
         self.days += self.here
@@ -187,24 +184,6 @@ class CommonEffect:
         for name in ("effect", "slow", "days", "here"):
             getattr(self, name)[groups] = getattr(other, name)
         self.parts.put(groups, other.parts)
-
-
-def _common_effect(deviations: Floats, groups: Integers) -> Floats:
-    """For each group, the median deviation of its streams: what all share; NaN for fewer than MIN_PEERS.
-
-    It is taken off the values before these are judged, and is a stream of its own: a change there is a platform event.
-    """
-    sizes = np.bincount(groups)
-    begin = np.cumsum(sizes) - sizes
-    ranked = deviations[np.argsort(groups, kind="stable")]
-    for first, size in zip(begin.tolist(), sizes.tolist(), strict=True):
-        ranked[first : first + size].sort()  # NaN last
-    finite = np.bincount(groups, weights=np.isfinite(deviations)).astype(np.int64)
-    middle = begin + np.maximum(finite - 1, 0) // 2
-    upper = begin + finite // 2
-    last = len(ranked) - 1
-    medians = (ranked[np.minimum(middle, last)] + ranked[np.minimum(upper, last)]) / 2
-    return np.asarray(np.where(finite >= MIN_PEERS, medians, np.nan), dtype=np.float64)
 
 
 def _upper_part(values: Floats, scale: float) -> Booleans | None:

@@ -165,7 +165,6 @@ def null_table(count: int, rho: float, series: int, seed: int) -> Floats:
 
 def _simulated_ranges(count: int, rho: float, series: int, seed: int) -> Floats:
     rng = np.random.default_rng((seed, count, round(1000 * rho), series))
-    place = np.arange(1, count)
     maxima: list[Floats] = []
     at_once = max(1, CHUNK_VALUES // count)
     for start in range(0, series, at_once):
@@ -173,8 +172,7 @@ def _simulated_ranges(count: int, rho: float, series: int, seed: int) -> Floats:
         order = x.argsort(axis=1)
         ranked = np.empty(x.shape)
         np.put_along_axis(ranked, order, np.broadcast_to(np.arange(1.0, count + 1), x.shape), axis=1)
-        u = place * (count + 1.0) - 2.0 * np.cumsum(ranked, axis=1)[:, :-1]
-        maxima.append(np.maximum(u.max(axis=1), 0.0) - np.minimum(u.min(axis=1), 0.0))
+        maxima.append(_largest_changes(ranked)[1])
     return np.sort(np.concatenate(maxima))
 
 

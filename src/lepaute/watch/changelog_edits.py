@@ -7,12 +7,11 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pandas
 
 from lepaute.errors import InputError
-from lepaute.watch.changelog import Changelog, Event, Inventory, NodeSet, Outlier, read_changelog, write_entries
+from lepaute.watch.changelog import Changelog, Event, Inventory, NodeSet, Outlier
 from lepaute.watch.proposals.proposed_event import DAYS, ProposedEvent
 from lepaute.watch.store import Store
 from lepaute.watch.values import day_of, start_of
@@ -117,28 +116,9 @@ def withdraw(store: "Store", ids: Iterable[str], author: str, reason: str) -> in
     return done
 
 
-def import_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> tuple[str, ...]:
-    """Records the entries of the two CSV files, either of which may be left out; returns their ids.
-
-    Files may leave authors out, as the published log does. Raises InputError, with file and line, for what is no entry;
-    then nothing is recorded.
-    """
-    return add_changelog(store, read_changelog(events, outliers))
-
-
 def add_changelog(store: "Store", changelog: Changelog) -> tuple[str, ...]:
     """Records all entries, authors or none, and returns their ids, events first; what is in force stays as it is."""
     return _add(store, (*changelog.events, *changelog.outliers))
-
-
-def export_changelog(store: "Store", events: Path | None = None, outliers: Path | None = None) -> Changelog:
-    """Writes the entries in force into the two CSV files, which `import_changelog` reads back; returns them."""
-    log = logged_changelog(store)
-    if events is not None:
-        write_entries(events, "type", log.events)
-    if outliers is not None:
-        write_entries(outliers, "jobid", log.outliers)
-    return log
 
 
 def _add(store: "Store", entries: Sequence[Event | Outlier], *, once: bool = False) -> tuple[str, ...]:

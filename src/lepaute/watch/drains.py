@@ -194,8 +194,8 @@ def node_health(
                 f"{name} is none of the {len(drains.states)} nodes that --most counts, which `sinfo --Node` lists; "
                 "nothing was done"
             )
-    every = open_regressions(store)
-    found = every.of_nodes([node for node in nodes.values() if node is not None])
+    every, chosen = open_regressions(store), [node for node in nodes.values() if node is not None]
+    found = every.of_nodes(chosen)
     away = {
         (cluster, node): (Verdict(summary.absence_state(absence)), summary.absence_text(absence, ""))
         for absence in absences_of(every.values)
@@ -203,7 +203,6 @@ def node_health(
         for cluster, node, _ in absence.machines
     }
     last, late = last_data(every.values, now_s)
-    chosen = [node for node in nodes.values() if node is not None]
     peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in chosen})]
     others = notice.worse_first([*notice.notices(peers, every.changelog), *notice.unconfirmed_changes(every, chosen)])
     health = []

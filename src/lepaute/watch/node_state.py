@@ -95,9 +95,16 @@ def node_state(
     begin_s, now_s = _limits(started_s, log.resets_s([(cluster, node)])[cluster, node], since_s, before_s, latest)
     ends_s = next(each for each in (before_s, since_s, now_s) if each is not None)
     before, now = (started_s >= begin_s) & (started_s < ends_s), started_s >= now_s
-    _check_enough(int(before.sum()), int(now.sum()), node, begin_s, since_s)
-    logs = np.log(x) * worse
     n, r = int(before.sum()), int(now.sum())
+    if not r:
+        raise InputError(f"node {node} has no job since then; give an earlier date")
+    if n < MIN_BEFORE:
+        since = "" if begin_s == -inf else f", whose last event is of {day_of(begin_s)},"
+        remedy = " give a later date" if since_s is not None else " give the date since when it is as it is now"
+        raise InputError(
+            f"node {node}{since} has {counted(n, 'job')} before its present state, and {MIN_BEFORE} are needed;{remedy}"
+        )
+    logs = np.log(x) * worse
     centred = [logs[rows_of] - logs[rows_of].mean(axis=0) for rows_of in (before, now)]
     scatter = sum(each.T @ each for each in centred) / (n + r - 2)
     covariance = scatter * (1.0 / n + 1.0 / r)
@@ -131,15 +138,3 @@ def _limits(
     ends_s = since_s if before_s is None else before_s
     begin_s = max((each for each in resets_s if each < ends_s), default=-inf)
     return begin_s, max([since_s, *(each for each in resets_s if since_s < each <= started_s[-1])])
-
-
-def _check_enough(before: int, now: int, node: str, begin_s: float, since_s: float | None) -> None:
-    if not now:
-        raise InputError(f"node {node} has no job since then; give an earlier date")
-    if before < MIN_BEFORE:
-        since = "" if begin_s == -inf else f", whose last event is of {day_of(begin_s)},"
-        remedy = " give a later date" if since_s is not None else " give the date since when it is as it is now"
-        raise InputError(
-            f"node {node}{since} has {counted(before, 'job')} before its present state, and {MIN_BEFORE} are "
-            f"needed;{remedy}"
-        )

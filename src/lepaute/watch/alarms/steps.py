@@ -74,7 +74,11 @@ class _Series:
         """Positions: where the level before the date begins, the first value from the date on, where its level ends."""
         key = (date_s, *self.steps_s.values())
         if key not in self._around:
-            self._around[key] = self._find_around(date_s)
+            known = [*self.resets_s, *self.steps_s.values()]
+            begin_s = max((each for each in known if each < date_s), default=-np.inf)
+            end_s = min((each for each in known if each > date_s), default=np.inf)
+            begin, first, end = (bisect_left(self._dates, each) for each in (begin_s, date_s, end_s))
+            self._around[key] = max(begin, first - REACH), first, min(end, first + REACH)
         return self._around[key]
 
     def level_before(self, date_s: float) -> float:
@@ -83,13 +87,6 @@ class _Series:
         if (begin, first) not in self._levels:
             self._levels[begin, first] = float(self.values[begin:first].mean())
         return self._levels[begin, first]
-
-    def _find_around(self, date_s: float) -> tuple[int, int, int]:
-        known = [*self.resets_s, *self.steps_s.values()]
-        begin_s = max((each for each in known if each < date_s), default=-np.inf)
-        end_s = min((each for each in known if each > date_s), default=np.inf)
-        begin, first, end = (bisect_left(self._dates, each) for each in (begin_s, date_s, end_s))
-        return max(begin, first - REACH), first, min(end, first + REACH)
 
     def can_tell(self, date_s: float) -> bool:
         begin, first, end = self.around(date_s)

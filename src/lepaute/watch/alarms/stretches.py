@@ -104,8 +104,7 @@ def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
 class Stretches:
     """The current stretch of each stream, from the last event or alarm on, and its evidence.
 
-    Streams are those of the table, then one for each fleet (the table's groups): what its machines have in common, then
-    one for each group of machines of whom something is taken off.
+    Streams are those of the table, then those of fleets (the table's groups), then those of groups of machines.
     """
 
     def __init__(self, streams: Streams, least_change: float, layers: tuple[Layer, ...] = ()) -> None:
@@ -139,7 +138,7 @@ class Stretches:
         self._day = -1
         self.state = ChangeEvidence.start(self.machines)
         self.common = ChangeEvidence.start(len(first), COMMON_MEMORY)
-        self.effect = CommonEffect.start(streams.group)
+        self.effect = CommonEffect(streams.group)
         self.shared = np.zeros((len(streams.day), len(first)))  # the common effect of each round
         self.slow = self.shared.copy()  # and its slow part
         self.begun = np.zeros(len(rows), np.int64)  # the round in which the stretch began

@@ -165,37 +165,34 @@ def _unlike_peers(
 def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
     """Of each factor a row a machine: level (relative to the median of the group), jobs, since_s."""
     for factor in sorted(table["factor"].unique()):
-        yield from _groups_of(vectors(table, (factor,)), factor, changelog)
-
-
-def _groups_of(rows: "pd.DataFrame", factor: str, changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
-    if rows.empty:
-        return
-    known = references(rows, changelog)
-    rows = rows.rename(columns={factor: "value"}).assign(series=known.series)
-    rows = rows[~known.outlier] if known.outlier.any() else rows
-    number, nodes = numbered_nodes(rows)
-    models = pd.Categorical([changelog.inventory.group_of("model", *node) or "" for node in nodes])
-    rows["model"] = models.take(number)
-    for _, part in parts_of(rows, ["cluster", "model", "stratum", "cpu"]):
-        middle = float(part["value"].median())
-        if middle == 0:
+        rows = vectors(table, (factor,))
+        if rows.empty:
             continue
-        relative = part["value"].to_numpy(np.float64) / middle - 1.0
-        series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
-        number = in_turn(series)  # in order of machine and time
-        effect = day_effect(day, series, relative - medians_of(number, relative)[number])
-        residuals = relative - (effect.at(day) if effect is not None else 0.0)
-        first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
-        levels = part[[*MACHINE, "series"]].iloc[first].reset_index(drop=True)
-        levels["level"], levels["jobs"] = medians_of(number, residuals), np.bincount(number)
-        levels["since_s"] = part["started_s"].to_numpy()[first]
-        # of each machine the latest stretch
-        levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
-        lasting = levels[levels["jobs"] >= MIN_JOBS]
-        levels = lasting if 2 * len(lasting) >= len(levels) else levels
-        if len(levels) >= MIN_PEERS:
-            yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
+        known = references(rows, changelog)
+        rows = rows.rename(columns={factor: "value"}).assign(series=known.series)
+        rows = rows[~known.outlier] if known.outlier.any() else rows
+        number, nodes = numbered_nodes(rows)
+        models = pd.Categorical([changelog.inventory.group_of("model", *node) or "" for node in nodes])
+        rows["model"] = models.take(number)
+        for _, part in parts_of(rows, ["cluster", "model", "stratum", "cpu"]):
+            middle = float(part["value"].median())
+            if middle == 0:
+                continue
+            relative = part["value"].to_numpy(np.float64) / middle - 1.0
+            series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
+            number = in_turn(series)  # in order of machine and time
+            effect = day_effect(day, series, relative - medians_of(number, relative)[number])
+            residuals = relative - (effect.at(day) if effect is not None else 0.0)
+            first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+            levels = part[[*MACHINE, "series"]].iloc[first].reset_index(drop=True)
+            levels["level"], levels["jobs"] = medians_of(number, residuals), np.bincount(number)
+            levels["since_s"] = part["started_s"].to_numpy()[first]
+            # of each machine the latest stretch
+            levels = levels.sort_values("since_s", kind="stable").drop_duplicates(["node", "cpu"], keep="last")
+            lasting = levels[levels["jobs"] >= MIN_JOBS]
+            levels = lasting if 2 * len(lasting) >= len(levels) else levels
+            if len(levels) >= MIN_PEERS:
+                yield factor, levels.sort_values("node", kind="stable").reset_index(drop=True)
 
 
 #: Changes of a machine that are tried, relative; days that they last at most, or half of the days that there are;
@@ -252,8 +249,7 @@ def _least_seen(rows: "pd.DataFrame", changed: "pd.Index[Any]", since_s: float, 
         judged = judge_days(rows.assign(value=rows["value"] * np.where(late, 1 + directions * size, 1.0)), changelog)
         return bool(changed.isin(_changed_since(judged, since_s)).all())
 
-    place = bisect(SIZES, False, key=is_named) if len(changed) else len(SIZES)
-    return SIZES[place] if place < len(SIZES) else inf
+    return (*SIZES, inf)[bisect(SIZES, False, key=is_named)] if len(changed) else inf
 
 
 def _least_level(rows: "pd.DataFrame", changelog: Changelog) -> float:

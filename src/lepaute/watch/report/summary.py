@@ -137,16 +137,11 @@ class Summary:
         return len(silent.union(*(waiting.machines for waiting in self.waiting)))
 
     @property
-    def notices_worst_first(self) -> tuple[Notice, ...]:
-        """Notices of machines worse than their peers, then of unconfirmed changes, the largest first."""
-        return worse_first(self.notices)
-
-    @property
     def verdict(self) -> str:
         """The weightiest that can be said: one of EXIT_STATUS."""
         if self.regressions:
             return CHANGED
-        if notices := self.notices_worst_first:
+        if notices := worse_first(self.notices):
             return UNLIKE if notices[0].kind == UNLIKE_PEERS else NOT_CONFIRMED
         return UNKNOWN if self.unjudged >= self.machines else FINE
 
