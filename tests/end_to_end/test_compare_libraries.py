@@ -10,12 +10,12 @@ from unittest.mock import Mock
 
 import pytest
 from long_tests import long_but
+from oracles.recorded_hpl import library_named
 from support_limits import wait_until
 from support_mpi_probes import prefix_of
 from support_run import lepaute_argv, run_here
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.mpi_library import find_library
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.measure.comparison import campaign
@@ -32,10 +32,7 @@ QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 0.1, "clock_met
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> None:
     for name in ("openmpi", "mpich"):
-        try:
-            find_library(name)
-        except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
-            pytest.skip(f"no {name} here: {problem}")
+        library_named(name)
 
 
 def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from oracles.emulated import HEAD, build, command, tiny_text
 from oracles.emulation_examples import ARGUMENTS, PROGRAMS, built, run, values
-from oracles.recorded_hpl import MPIRUN, lepaute
+from oracles.recorded_hpl import MPIRUN, lepaute, library_named
 from support_limits import HANG_S, ran
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.mpi_library import find_library
 from lepaute.simulate.smpi.building import compilers, find_simgrid
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.breakdown import breakdown_of
@@ -137,8 +136,8 @@ PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "emulated_trace
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace]:
     """A recording and an emulation of the program on four ranks."""
+    mpicc = library_named().mpicc
     try:
-        mpicc = find_library().mpicc
         find_simgrid()
     except EnvironmentProblem as problem:
         pytest.skip(str(problem))

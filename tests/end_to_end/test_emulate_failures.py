@@ -63,29 +63,16 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 LIMITS = {"nan": (HANG_S, 3), "endless": (HANG_S, 3), "converging": (5, HANG_S)}
 
 
-def emulate(platform: Path, *words: object, ranks: object = 2) -> Said:
+def emulate(platform: Path, *words: object) -> Said:
     timeout_s, stall_s = LIMITS.get(str(words[-1]), (HANG_S, HANG_S))
-    return command(
-        "emulate",
-        "-p",
-        platform,
-        "-np",
-        ranks,
-        "--computing",
-        "none",
-        "--timeout",
-        timeout_s,
-        "--stall",
-        stall_s,
-        *words,
-    )
+    limits = ("--timeout", timeout_s, "--stall", stall_s)
+    return command("emulate", "-p", platform, "-np", 2, "--computing", "none", *limits, *words)
 
 
 def complaint(said: Said) -> str:
     """The one line that a failed command ends with."""
-    lines = [
-        line for line in said.err.splitlines() if not line.startswith("lepaute: emulating ")
-    ]  # told after a second
+    told_after_a_second = "lepaute: emulating "
+    lines = [line for line in said.err.splitlines() if not line.startswith(told_after_a_second)]
     assert said.status == 2, said.err
     assert [line.startswith("lepaute: ") for line in lines].count(True) == 1
     assert lines[-1].startswith("lepaute: ")
