@@ -86,16 +86,8 @@ def test_an_mpirun_beside_a_slow_sentinel_is_disturbed_and_made_again(tmp_path, 
 
 @pytest.mark.long
 def test_numbers_are_derived_from_trials_and_first_mpiruns(tmp_path: Path) -> None:
-    path = measure_libraries(
-        ["openmpi", "mpich"],
-        tmp_path / "c.zip",
-        ops="bcast",
-        sizes="8,64",
-        precision=0.5,
-        budget_s=300.0,
-        clock_method="SKaMPI",
-    )
-    about = facts(Archive.open(path))
+    what = {"ops": "bcast", "sizes": "8,64", "precision": 0.5, "budget_s": 300.0, "clock_method": "SKaMPI"}
+    about = facts(Archive.open(measure_libraries(["openmpi", "mpich"], tmp_path / "c.zip", **what)))
     # Two rows take 5 of each library at least.
     assert about.mpiruns >= 5
     assert all(10 <= case.calls <= 500 for case in about.cases)

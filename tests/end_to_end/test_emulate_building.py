@@ -39,22 +39,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def emulate(source: Path, *words: str) -> Said:
-    return command(
-        "emulate",
-        "-p",
-        source / "p.yaml",
-        "-np",
-        1,
-        "--computing",
-        "none",
-        "--details",
-        "--source",
-        source,
-        *words,
-        "--",
-        "solver",
-        "input.dat",
-    )
+    options = ("-p", source / "p.yaml", "-np", 1, "--computing", "none", "--details", "--source", source)
+    return command("emulate", *options, *words, "--", "solver", "input.dat")
 
 
 def time_s(said: Said) -> float:

@@ -303,17 +303,10 @@ def test_the_reader_of_otf2_finds_calls_messages_and_communicators(tmp_path: Pat
     (received,) = [one for one in events if one[1] == "MpiIrecv"]
     ended = [(one[0], one[2].time) for one in events if one[1] == "MpiIsendComplete"]
     assert ended == [("rank 0", 2_500_000_000)]
-    assert (sent[0], sent[2].receiver, sent[2].msg_tag, sent[2].msg_length, sent[2].time) == (
-        "rank 0",
-        1,
-        7,
-        800,
-        10**9,
-    )
+    place, _, event = sent
+    assert (place, event.receiver, event.msg_tag, event.msg_length, event.time) == ("rank 0", 1, 7, 800, 10**9)
     assert (received[0], received[2].sender, received[2].time) == ("rank 1", 0, 2_500_000_000)
     ends = [one[2] for one in events if one[1] == "MpiCollectiveEnd"]
     assert {end.collective_op for end in ends} == {otf2.CollectiveOp.BCAST}
-    assert sorted((end.size_sent, end.size_received, end.root) for end in ends) == [
-        (0, 16, 0),
-        (32, 16, 0),
-    ]  # as Score-P
+    as_score_p = [(0, 16, 0), (32, 16, 0)]
+    assert sorted((end.size_sent, end.size_received, end.root) for end in ends) == as_score_p
