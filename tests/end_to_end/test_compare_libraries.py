@@ -10,12 +10,12 @@ from unittest.mock import Mock
 
 import pytest
 from long_tests import long_but
+from oracles.recorded_hpl import library_named
 from support_limits import wait_until
 from support_mpi_probes import prefix_of
 from support_run import lepaute_argv, run_here
 
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.kit.mpi_library import find_library
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.mpi_campaign import calls, facts, mpiruns
 from lepaute.measure.comparison import campaign
@@ -32,10 +32,7 @@ QUICK = {"sizes": "8,1K", "calls": 12, "mpiruns": 2, "budget_s": 0.1, "clock_met
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> None:
     for name in ("openmpi", "mpich"):
-        try:
-            find_library(name)
-        except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
-            pytest.skip(f"no {name} here: {problem}")
+        library_named(name)
 
 
 def test_a_campaign_measures_both_libraries_and_one_of_them_twice(tmp_path: Path) -> None:
@@ -89,16 +86,8 @@ def test_an_mpirun_beside_a_slow_sentinel_is_disturbed_and_made_again(tmp_path, 
 
 @pytest.mark.long
 def test_numbers_are_derived_from_trials_and_first_mpiruns(tmp_path: Path) -> None:
-    path = measure_libraries(
-        ["openmpi", "mpich"],
-        tmp_path / "c.zip",
-        ops="bcast",
-        sizes="8,64",
-        precision=0.5,
-        budget_s=300.0,
-        clock_method="SKaMPI",
-    )
-    about = facts(Archive.open(path))
+    what = {"ops": "bcast", "sizes": "8,64", "precision": 0.5, "budget_s": 300.0, "clock_method": "SKaMPI"}
+    about = facts(Archive.open(measure_libraries(["openmpi", "mpich"], tmp_path / "c.zip", **what)))
     # Two rows take 5 of each library at least.
     assert about.mpiruns >= 5
     assert all(10 <= case.calls <= 500 for case in about.cases)

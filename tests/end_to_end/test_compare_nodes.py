@@ -13,11 +13,11 @@ import pytest
 from farms.slurm import SlurmFarm
 from farms.sshd import SshdFarm
 from long_tests import long_but
+from oracles.recorded_hpl import library_named
 from support_limits import CALIBRATION_HANG_S
 from support_mpi_probes import prefix_of
 from support_run import run_here
 
-from lepaute.kit.mpi_library import find_library
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.mpi_campaign import calls, facts, mpiruns
 
@@ -40,10 +40,7 @@ QUICK = (
 
 def library(folder: Path, family: str, slow_us: int) -> str:
     """A prefix of the library whose programs have such clocks, and so slow a scatter on the last rank."""
-    try:
-        find_library(family)
-    except Exception as problem:  # noqa: BLE001 - whatever is missing, there is nothing to test
-        pytest.skip(f"no {family} here: {problem}")
+    library_named(family)
     prefix = prefix_of(folder, f"mpicc.{family}", f"mpirun.{family}", shim=SHIM.format(slow_us=slow_us))
     return f"{prefix},{TCP}" if family == "openmpi" else str(prefix)
 

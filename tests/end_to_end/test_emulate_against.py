@@ -7,13 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from oracles.emulated import HEAD, build, command, tiny_text
+from oracles.emulated import build, command, source_of, tiny_text
 from oracles.emulation_examples import ARGUMENTS, PROGRAMS, built, run, values
-from oracles.recorded_hpl import MPIRUN, lepaute
+from oracles.recorded_hpl import MPIRUN, lepaute, library_named
 from support_limits import HANG_S, ran
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.kit.mpi_library import find_library
 from lepaute.simulate.smpi.building import compilers, find_simgrid
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.breakdown import breakdown_of
@@ -23,22 +22,7 @@ from lepaute.simulate.trace.messages import match_messages
 pytestmark = pytest.mark.machine
 
 #: Each rank sends as many bytes as it is told around the ring.
-RING = (
-    HEAD
-    + r"""
-int main(int argc, char** argv) {
-    begin(&argc, &argv);
-    int bytes = argc > 1 ? atoi(argv[1]) : 1000, to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
-    char *out = calloc(bytes, 1), *in = calloc(bytes, 1);
-    for (int i = 0; i < 20; i++)
-        MPI_Sendrecv(out, bytes, MPI_BYTE, to, 0, in, bytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank == 0)
-        printf("round and round\n");
-    MPI_Finalize();
-    return 0;
-}
-"""
-)
+RING = source_of("emulate_against.c")
 STUDY = """
 format: lepaute-study/1
 question: whatif
@@ -137,8 +121,8 @@ PROGRAM = Path(__file__).parents[1].joinpath("data", "programs", "emulated_trace
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Trace]:
     """A recording and an emulation of the program on four ranks."""
+    mpicc = library_named().mpicc
     try:
-        mpicc = find_library().mpicc
         find_simgrid()
     except EnvironmentProblem as problem:
         pytest.skip(str(problem))

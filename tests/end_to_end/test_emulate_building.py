@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, tiny, tiny_text
+from oracles.emulated import HEAD, Said, build, command, compiler_folder, dgemm_s, source_of, tiny, tiny_text
 from support_limits import ran
 
 from lepaute.simulate.smpi.building import other_mpi_of
@@ -14,19 +14,7 @@ from lepaute.simulate.smpi.emulate import Options, emulate_run
 
 pytestmark = pytest.mark.machine
 
-MAIN = f"""{HEAD}
-extern void check(void);
-void __attribute__((noinline)) initialise(void) {{ dgemm(100, 100, 100); }}
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    initialise();
-    check();
-    dgemm(10, 10, 10);
-    printf("done with %s\\n", argv[1]);
-    MPI_Finalize();
-    return 0;
-}}
-"""
+MAIN = source_of("emulate_building.c")
 CHECK = """
 #include <mpi.h>
 void check(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
@@ -51,22 +39,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def emulate(source: Path, *words: str) -> Said:
-    return command(
-        "emulate",
-        "-p",
-        source / "p.yaml",
-        "-np",
-        1,
-        "--computing",
-        "none",
-        "--details",
-        "--source",
-        source,
-        *words,
-        "--",
-        "solver",
-        "input.dat",
-    )
+    options = ("-p", source / "p.yaml", "-np", 1, "--computing", "none", "--details", "--source", source)
+    return command("emulate", *options, *words, "--", "solver", "input.dat")
 
 
 def time_s(said: Said) -> float:

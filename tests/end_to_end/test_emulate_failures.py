@@ -12,7 +12,6 @@ from pathlib import Path
 import psutil
 import pytest
 from oracles.emulated import (
-    HEAD,
     Said,
     build,
     command,
@@ -63,29 +62,16 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 LIMITS = {"nan": (HANG_S, 3), "endless": (HANG_S, 3), "converging": (5, HANG_S)}
 
 
-def emulate(platform: Path, *words: object, ranks: object = 2) -> Said:
+def emulate(platform: Path, *words: object) -> Said:
     timeout_s, stall_s = LIMITS.get(str(words[-1]), (HANG_S, HANG_S))
-    return command(
-        "emulate",
-        "-p",
-        platform,
-        "-np",
-        ranks,
-        "--computing",
-        "none",
-        "--timeout",
-        timeout_s,
-        "--stall",
-        stall_s,
-        *words,
-    )
+    limits = ("--timeout", timeout_s, "--stall", stall_s)
+    return command("emulate", "-p", platform, "-np", 2, "--computing", "none", *limits, *words)
 
 
 def complaint(said: Said) -> str:
     """The one line that a failed command ends with."""
-    lines = [
-        line for line in said.err.splitlines() if not line.startswith("lepaute: emulating ")
-    ]  # told after a second
+    told_after_a_second = "lepaute: emulating "
+    lines = [line for line in said.err.splitlines() if not line.startswith(told_after_a_second)]
     assert said.status == 2, said.err
     assert [line.startswith("lepaute: ") for line in lines].count(True) == 1
     assert lines[-1].startswith("lepaute: ")
@@ -252,19 +238,7 @@ def test_large_allocations_of_all_kinds_are_folded_and_small_thresholds_leave_th
     assert (left.stdout, left.folded) == ((str(ALL_PRIVATE),), 0)
 
 
-GROWS = f"""{HEAD}
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    int *small = malloc(64), *large = malloc({2 * MIB});
-    small[5] = large[5] = 100 + rank;
-    MPI_Barrier(MPI_COMM_WORLD);
-    small = realloc(small, {4 * MIB}), large = realloc(large, {4 * MIB});
-    printf("%d %d\\n", small[5], large[5]);
-    free(small), free(large);
-    MPI_Finalize();
-    return 0;
-}}
-"""
+GROWS = source_of("emulate_memory_grows.c")
 
 
 def test_what_is_private_survives_a_change_of_size(folder: Path) -> None:
@@ -305,26 +279,7 @@ def test_new_of_cxx_is_folded_and_a_function_that_allocates_can_be_kept_private(
     assert run(program, fold=None).stdout == ("7",)
 
 
-MANY = f"""{HEAD}
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    double *data = malloc({64 * MIB});
-    for (long i = 0; i < {64 * MIB} / 8; i += 512) data[i] = i;
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) {{ /* proportional: a page that is mapped n times counts as n-th part each time */
-        char line[256];
-        FILE *file = fopen("/proc/self/smaps_rollup", "r");
-        long kib;
-        while (fgets(line, sizeof line, file))
-            if (sscanf(line, "Pss: %ld", &kib) == 1) printf("%ld\\n", kib);
-        fclose(file);
-    }}
-    MPI_Barrier(MPI_COMM_WORLD);
-    free(data);
-    MPI_Finalize();
-    return 0;
-}}
-"""
+MANY = source_of("emulate_memory_many.c")
 
 
 def test_many_ranks_take_the_memory_of_one_block(folder: Path) -> None:
@@ -335,29 +290,7 @@ def test_many_ranks_take_the_memory_of_one_block(folder: Path) -> None:
     assert int(folded.stdout[0]) < 200 * 1024  # KiB; 1 GiB without
 
 
-MESSAGE = f"""{HEAD}
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    double *large = malloc({8 * MIB}), control[4] = {{0}}, got[4] = {{0}};
-    for (int i = 0; i < 4; i++) control[i] = large[i] = 10 * rank + i;
-    if (rank == 0) {{
-        MPI_Send(large, {MIB}, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);   /* folded to private, to folded */
-        MPI_Send(control, 4, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD);     /* private to private */
-        MPI_Send(control, 4, MPI_DOUBLE, 1, 2, MPI_COMM_WORLD);     /* private to folded */
-        MPI_Recv(got, 4, MPI_DOUBLE, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        printf("%g %g\\n", got[0], got[3]);
-    }} else {{
-        double *mine = malloc({8 * MIB});
-        MPI_Recv(mine, {MIB}, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Recv(got, 4, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        printf("%g %g\\n", got[0], got[3]);
-        MPI_Recv(mine, 4, MPI_DOUBLE, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Send(got, 4, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD);
-    }}
-    MPI_Finalize();
-    return 0;
-}}
-"""
+MESSAGE = source_of("emulate_memory_message.c")
 
 
 def test_messages_between_folded_and_private_memory_leave_private_memory_whole(folder: Path) -> None:
@@ -376,19 +309,7 @@ def test_what_a_part_kept_private_holds_travels_in_messages(folder: Path) -> Non
     assert found.stdout == ("3", "11 3", "1 3")
 
 
-GLOBALS = f"""{HEAD}
-static int mine = 5;
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    mine += rank;
-    MPI_Barrier(MPI_COMM_WORLD);
-    int sum;
-    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (argc > 1 || rank == 0) printf("%d\\n", sum);
-    MPI_Finalize();
-    return 0;
-}}
-"""
+GLOBALS = source_of("emulate_memory_globals.c")
 
 
 def test_each_rank_has_global_variables_of_its_own_unless_told_otherwise(folder: Path) -> None:

@@ -66,6 +66,12 @@ def count(trace: Trace, *names: str) -> int:
     return int(trace.named(names).sum())
 
 
+def traced(folder: Path, *words: str | Path, **environment: str) -> Trace:
+    done = lepaute("record", "--force", *words, folder=folder, **environment)
+    assert done.returncode == 0, done.stderr
+    return read_trace(folder / "trace.parquet")
+
+
 def test_a_process_column_sends_what_the_algorithm_says(column: tuple[Trace, float]) -> None:
     trace, _ = column
     # Each column of the matrix: both ranks exchange their candidate for the pivot (P log2 P = 2 messages). Each of the
@@ -170,9 +176,7 @@ def ring(mpicc: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--force", "--", *MPIRUN, "3", ring, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    trace = read_trace(tmp_path / "trace.parquet")
+    trace = traced(tmp_path, "--", *MPIRUN, "3", ring)
     assert trace.metadata["application"] == "ring"
 
     def of(name: str) -> Trace:
@@ -209,9 +213,7 @@ def test_ranks_sizes_and_names_are_those_of_the_program(ring: Path, tmp_path: Pa
 
 def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc: Path, tmp_path: Path) -> None:
     subprocess.run([mpicc, "-w", PROGRAMS / "record_late_comer.c", "-o", tmp_path / "late"], check=True)
-    done = lepaute("record", "--force", "--", *MPIRUN, "3", tmp_path / "late", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    trace = read_trace(tmp_path / "trace.parquet")
+    trace = traced(tmp_path, "--", *MPIRUN, "3", tmp_path / "late")
     found = breakdown_of(trace)
     assert found.by_rank_s[0, CATEGORIES.index("own_code")] > 0.5  # it sleeps
     # At the reduction of the two, rank 1 waits until rank 0 comes.
@@ -232,23 +234,18 @@ def test_a_breakdown_tells_own_code_and_waiting_for_a_rank_that_comes_late(mpicc
 
 
 def test_successive_looks_are_a_row_that_tells_their_number(ring: Path, tmp_path: Path) -> None:
-    lepaute("record", "--force", "--", *MPIRUN, "2", ring, folder=tmp_path)
-    merged = read_trace(tmp_path / "trace.parquet")
+    merged = traced(tmp_path, "--", *MPIRUN, "2", ring)
     probes = merged.where(merged.named(["MPI_Iprobe"]))
     assert probes.n.sum() == 2 * 10 * 1000
     assert len(probes) < 2000
-    lepaute("record", "--force", "--every-call", "--", *MPIRUN, "2", ring, folder=tmp_path)
-    each = read_trace(tmp_path / "trace.parquet")
-    assert count(each, "MPI_Iprobe") == 2 * 10 * 1000
+    assert count(traced(tmp_path, "--every-call", "--", *MPIRUN, "2", ring), "MPI_Iprobe") == 2 * 10 * 1000
 
 
 def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> None:
     # The clock of rank r is put ahead by r million seconds, and the recorder takes each rank for a machine of its own.
     shift = {"LEPAUTE_RECORD_TEST_SHIFT_NS": "1000000000000000"}
     argv = ("mpirun", "--oversubscribe", "-x", "LEPAUTE_RECORD_TEST_SHIFT_NS", "-np", "3", ring)
-    done = lepaute("record", "--force", "--", *argv, folder=tmp_path, **shift)
-    assert done.returncode == 0, done.stderr
-    trace = read_trace(tmp_path / "trace.parquet")
+    trace = traced(tmp_path, "--", *argv, **shift)
     error_s = trace.metadata["clock_error_s"]
     assert 0 < error_s < 5e5  # of the million seconds by which neighbours differ
     reductions = trace.where(trace.named(["MPI_Allreduce"]))
@@ -259,15 +256,11 @@ def test_clocks_that_differ_are_brought_together(ring: Path, tmp_path: Path) -> 
 
 
 def test_several_programs_of_one_command_are_recorded_together(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--force", "--", *MPIRUN, "1", ring, ":", "-np", "2", ring, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert read_trace(tmp_path / "trace.parquet").ranks == [0, 1, 2]
+    assert traced(tmp_path, "--", *MPIRUN, "1", ring, ":", "-np", "2", ring).ranks == [0, 1, 2]
 
 
 def test_a_program_without_a_launcher_is_recorded(ring: Path, tmp_path: Path) -> None:
-    done = lepaute("record", "--force", "-o", tmp_path / "t.parquet", "--", "./ring", folder=ring.parent)
-    assert done.returncode == 0, done.stderr
-    trace = read_trace(tmp_path / "t.parquet")
+    trace = traced(tmp_path, "--", ring)
     assert trace.ranks == [0]
     assert trace.metadata["application"] == "ring"
     assert count(trace, "dscal") == 10
@@ -343,9 +336,7 @@ def test_a_program_of_another_library_is_recorded_with_its_own_launcher_and_refu
         "return MPI_Finalize(); }\n"
     )
     mpich.compile([str(tmp_path / "p.c"), "-o", str(tmp_path / "p")], what="building the program")
-    done = lepaute("record", "--force", "--", str(mpich.launcher.path), "-np", "2", "./p", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert count(read_trace(tmp_path / "trace.parquet"), "MPI_Barrier") == 2
+    assert count(traced(tmp_path, "--", mpich.launcher.path, "-np", "2", "./p"), "MPI_Barrier") == 2
     done = lepaute("record", "--force", "--", *MPIRUN, "2", "./p", folder=tmp_path)
     assert done.returncode == 2
     assert "p is linked to MPICH, and" in done.stderr

@@ -70,13 +70,6 @@ class SshdFarm:
         signal_all(connections, signal.SIGKILL)
         wait_gone(connections)
 
-    def hang(self, name: str) -> None:
-        """The host and all on it stand still, connections included, until `resume`."""
-        signal_all(self._all(name), signal.SIGSTOP)
-
-    def resume(self, name: str) -> None:
-        signal_all(self._all(name), signal.SIGCONT)
-
     def start(self, name: str) -> None:
         """Starts a killed host again, on its old port."""
         daemon = self._alone(name)

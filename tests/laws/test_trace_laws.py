@@ -130,9 +130,7 @@ def test_messages_of_random_programs_find_their_calls(tmp_path: Path) -> None:
             else:
                 source, target, tag = draw.randrange(ranks), draw.randrange(ranks), draw.randrange(3)
                 size = draw.randrange(1000)
-                made.push(at_s, source, "PMPI_Send", "1")
-                made.start(at_s, source, f"{source + 1}_{target + 1}_{tag}", size)
-                made.pop(at_s, source)
+                made.send(at_s, source, "1", f"{source + 1}_{target + 1}_{tag}", size)
                 sent.append((source, target, tag, size))
         (tmp_path / "t").write_text(made.text())
         trace = convert(tmp_path / "t")

@@ -3,9 +3,8 @@
 A trace is one piece of bytes, an archive with its files; it is read from a folder of its own.
 """
 
-import io
+import json
 import random
-import tarfile
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
@@ -25,22 +24,11 @@ SAYS_SO = ("not complete: ", "whole is not known", "without MPI_Finalize", "MPI_
 
 
 def packed(files: dict[str, bytes]) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
-        for name, data in sorted(files.items()):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
-    return made.getvalue()
+    return json.dumps({name: data.decode("latin-1") for name, data in files.items()}).encode()
 
 
 def unpacked(data: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-        return {entry.name: archive.extractfile(entry).read() for entry in archive if entry.isfile()}  # type: ignore[union-attr]
-
-
-def _of(folder: Path) -> bytes:
-    return packed({str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()})
+    return {name: text.encode("latin-1") for name, text in json.loads(data).items()}
 
 
 @cache
@@ -55,7 +43,8 @@ def archives() -> list[bytes]:
     )
     folder = written._scratch("otf2") / "archive"
     write_otf2(made, folder)
-    return [_of(folder)]
+    files = (each for each in folder.rglob("*") if each.is_file())
+    return [packed({str(each.relative_to(folder)): each.read_bytes() for each in files})]
 
 
 @cache

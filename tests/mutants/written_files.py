@@ -15,6 +15,7 @@ from warnings import catch_warnings
 
 from oracles.paje_by_hand import exchange, posted
 from oracles.paraver_by_hand import prv, prv_of
+from oracles.replays import call, write
 from oracles.trace_events import check_events
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
@@ -203,27 +204,16 @@ def read_run_journal(path: Path) -> None:
 @cache
 def recordings() -> list[bytes]:
     """Two ranks that compute, exchange and reduce."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     rows = [
-        (0, 0.0, 1.0, "kernel", "dgemm", -1, 0.0, -1), (1, 0.0, 0.5, "kernel", "dgemm", -1, 0.0, -1),
-        (0, 1.1, 0.2, "mpi", "MPI_Send", 1, 800.0, 7), (1, 0.6, 0.7, "mpi", "MPI_Recv", 0, 800.0, 7),
-        (0, 1.4, 0.2, "mpi", "MPI_Allreduce", -1, 8.0, -1), (1, 1.5, 0.1, "mpi", "MPI_Allreduce", -1, 8.0, -1),
-        (0, 1.7, 0.1, "mpi", "MPI_Recv", 1, 4.0, 1), (1, 1.7, 0.1, "mpi", "MPI_Send", 0, 4.0, 1),
-    ]  # fmt: skip
-    names = ("rank", "start_s", "duration_s", "kind", "name", "peer", "size_bytes", "tag")
-    columns = {name: pa.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
-    integers = {name: columns[name].cast(pa.int32()) for name in ("rank", "peer", "tag")}
-    comm = [0 if name == "MPI_Allreduce" else -1 for _, _, _, _, name, *_ in rows]
-    more = {"step": pa.array([0] * len(rows), pa.int32()), "m": [8.0, 8.0, *[0.0] * 6], "comm": pa.array(comm)}
-    about = {
-        "format": "lepaute-trace/1", "source": "recording", "application": "program", "ranks": 2, "mpi": "Open MPI",
-    }  # fmt: skip
-    table = pa.table(columns | integers | more).replace_schema_metadata({"lepaute-trace": json.dumps(about)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return [sink.getvalue().to_pybytes()]
+        *({"rank": rank, "name": "dgemm", "m": 8.0, "start_s": 0.0, "duration_s": 1.0 - rank / 2} for rank in (0, 1)),
+        call(0, "Send", 1, 800.0, 7, start_s=1.1, duration_s=0.2),
+        call(1, "Recv", 0, 800.0, 7, start_s=0.6, duration_s=0.7),
+        *(call(at, "Allreduce", -1, 8.0, comm=0, start_s=1.4 + at / 10, duration_s=0.2 - at / 10) for at in (0, 1)),
+        call(0, "Recv", 1, 4.0, 1, start_s=1.7, duration_s=0.1),
+        call(1, "Send", 0, 4.0, 1, start_s=1.7, duration_s=0.1),
+    ]
+    path = write(_scratch("recording") / "run.parquet", rows, application="program", mpi="Open MPI")
+    return [path.read_bytes()]
 
 
 def read_replay(path: Path) -> None:

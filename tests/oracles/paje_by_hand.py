@@ -51,6 +51,11 @@ class PajeByHand:
         self.messages += 1
         self.lines.append(f"15 {at_s:.9f} 3 0 PTP {rank + 1} {key}_{self.messages} {size_bytes}")
 
+    def send(self, at_s: float, rank: int, items: str, key: str, size_bytes: int, state: str = "PMPI_Send") -> None:
+        self.push(at_s, rank, state, items)
+        self.start(at_s, rank, key, size_bytes)
+        self.pop(at_s, rank)
+
     def end(self, at_s: float, rank: int, key: str) -> None:
         self.messages += 1
         self.lines.append(f"16 {at_s:.9f} 3 0 PTP {rank + 1} {key}_{self.messages}")

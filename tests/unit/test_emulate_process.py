@@ -214,26 +214,10 @@ def test_lines_of_simgrid_are_told_from_those_of_the_program() -> None:
 
 
 RUN = EmulatedRun(
-    seed=1,
-    time_s=1.0,
-    program_s=1.0,
-    region_s=None,
-    value_s=None,
-    computing_s=2.0,
-    own=OwnTimes(),
-    wtime_s=0.0,
-    kernels={"dgemm": KernelUse(10, 2.0)},
-    fallback={},
-    messages=0,
-    put_off=(0, 0.0, 0.0),
-    probes=0,
-    folded=0,
-    folded_bytes=0.0,
-    wall_s=1.0,
-    cpu_s=1.0,
-    peak_rss_bytes=1,
-    stdout=(),
-)
+    seed=1, time_s=1.0, program_s=1.0, region_s=None, value_s=None, computing_s=2.0, own=OwnTimes(), wtime_s=0.0,
+    kernels={"dgemm": KernelUse(10, 2.0)}, fallback={}, messages=0, put_off=(0, 0.0, 0.0), probes=0,
+    folded=0, folded_bytes=0.0, wall_s=1.0, cpu_s=1.0, peak_rss_bytes=1, stdout=(),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -308,21 +292,6 @@ def test_what_smpi_does_otherwise_than_the_platform_says_is_told(setting: str, v
 )
 def test_what_stays_private_is_a_place_and_bytes(text: str, private: Private) -> None:
     assert private_of(text) == private
-
-
-def request(**options: object) -> dict[str, str]:
-    files = Files(Path("/r"), Path("/p"), options.pop("kernel_log", None))  # type: ignore[arg-type]
-    text = request_text(
-        tiny(),
-        [0, 1, 4],
-        seed=7,
-        layers=Layers(days=False),
-        files=files,
-        **{"folding": Folding(), **options},  # type: ignore[arg-type]
-    )
-    head, machine, _ = text.partition("\nmachine\n")
-    assert machine
-    return dict(line.partition(" ")[::2] for line in head.splitlines())
 
 
 def test_the_rate_of_what_has_no_model_is_that_of_dgemm_in_the_middle_of_its_range() -> None:

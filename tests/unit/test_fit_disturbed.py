@@ -207,32 +207,6 @@ def test_monitoring_is_taken_from_the_archive_where_it_has_a_frequency(tmp_path)
     assert list(monitoring_of(Archive.open(tmp_path / "a.zip"), ("n1", "n2", "n3"))) == [0]
 
 
-BLOCKS, EACH_STEPS, CALLS = 5, 8, 40
-
-
-def steps(level_sd: float) -> pandas.DataFrame:
-    """On two cores, in each block, steps of some tenths of a second by a core whose speed lasts for some of them."""
-    rng = np.random.default_rng(20261127)
-    rows = []
-    for block in range(BLOCKS):
-        for cpu in range(2):
-            start_s, level = 100.0 * block, level_sd * rng.normal()
-            for step in range(EACH_STEPS):
-                m, n = np.floor(10 ** rng.uniform(2.5, 3.2, (2, CALLS)))
-                level = 0.6 * level + 0.8 * level_sd * rng.normal()
-                duration_s = (
-                    (2.5e-10 * m * n * 128 + 1e-6) * np.exp(level) * (1 + 0.02 * np.abs(rng.normal(size=CALLS)))
-                )
-                starts_s = start_s + np.cumsum(duration_s) - duration_s
-                start_s = float(starts_s[-1] + duration_s[-1])
-                columns = {"position": 1, "design_row": step, "block": block, "cpu": cpu, "rank": cpu}
-                sizes = {"m": m.astype(int), "n": n.astype(int), "k": 128}
-                times = {"start_s": starts_s, "duration_s": duration_s, "clock_cost_s": 2e-8}
-                rows.append(pandas.DataFrame({**columns, **sizes, **times}))
-    names = {"kind": "hpl_step", "kernel": "dgemm", "host": "here", "probe": "hpl_steps_1x1"}
-    return pandas.concat(rows, ignore_index=True).assign(**names)
-
-
 def test_the_file_of_a_platform_has_the_wandering_and_predictions_draw_it(tmp_path: Path) -> None:
     wandering = "{relative_sd: 0.1, correlation_s: 0.5, relative_sd_error: 0.1, correlation_error: 0.2}"
     platform = override(load_platform("dahu"), {"wandering": wandering, "episodes": "null"})

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracles.replays import replayed
+from oracles.replays import recorded, replayed
 from oracles.trace_events import check_events
 from oracles.traces_by_hand import call, hpl_like, rows, trace
 from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import EnvironmentProblem, InputError
-from lepaute.simulate.trace import Trace, write_trace
+from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import OWN_CODE, breakdown_of
 from lepaute.simulate.trace.messages import BLOCKING_OF, COLLECTIVES, CREATIONS
 from lepaute.simulate.trace.otf2_reader import NO_ROOT, collective_bytes, convert, size_of
@@ -136,9 +136,7 @@ def test_bytes_of_score_p_and_sizes_are_each_others_inverse(members: int) -> Non
 
 
 def test_an_archive_of_a_recording_is_replayed_as_the_recording(tmp_path: Path) -> None:
-    found = lp.predict(Mixed(in_parts=True), "dahu", runs=1, layers=lp.Layers.only(), trace=lp.TraceRequest())
-    assert found.trace is not None
-    write_trace(found.trace, tmp_path / "run.parquet")
+    found = recorded(tmp_path / "run.parquet", Mixed(in_parts=True))
     write_otf2(found.trace, tmp_path / "archive")
     recorded_s = replayed(tmp_path / "run.parquet").time_s.mean
     path = tmp_path / "archive"
@@ -278,7 +276,6 @@ def test_brackets_of_any_trace_are_closed_and_never_go_back() -> None:
 
 
 def test_the_reader_of_otf2_finds_calls_messages_and_communicators(tmp_path: Path) -> None:
-    otf2 = pytest.importorskip("otf2")
     reader = pytest.importorskip("otf2.reader")
     made = trace(
         call(0, "MPI_Isend", 1.0, 0.5, peer=1, tag=7, size_bytes=800, completion=1),
@@ -306,17 +303,10 @@ def test_the_reader_of_otf2_finds_calls_messages_and_communicators(tmp_path: Pat
     (received,) = [one for one in events if one[1] == "MpiIrecv"]
     ended = [(one[0], one[2].time) for one in events if one[1] == "MpiIsendComplete"]
     assert ended == [("rank 0", 2_500_000_000)]
-    assert (sent[0], sent[2].receiver, sent[2].msg_tag, sent[2].msg_length, sent[2].time) == (
-        "rank 0",
-        1,
-        7,
-        800,
-        10**9,
-    )
+    place, _, event = sent
+    assert (place, event.receiver, event.msg_tag, event.msg_length, event.time) == ("rank 0", 1, 7, 800, 10**9)
     assert (received[0], received[2].sender, received[2].time) == ("rank 1", 0, 2_500_000_000)
     ends = [one[2] for one in events if one[1] == "MpiCollectiveEnd"]
     assert {end.collective_op for end in ends} == {otf2.CollectiveOp.BCAST}
-    assert sorted((end.size_sent, end.size_received, end.root) for end in ends) == [
-        (0, 16, 0),
-        (32, 16, 0),
-    ]  # as Score-P
+    as_score_p = [(0, 16, 0), (32, 16, 0)]
+    assert sorted((end.size_sent, end.size_received, end.root) for end in ends) == as_score_p

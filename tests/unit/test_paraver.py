@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy
 import pytest
 from oracles.paraver_by_hand import NAMES, prv, prv_of
-from oracles.replays import replayed
+from oracles.replays import recorded, replayed
 from oracles.traces_by_hand import rows
 from support_own import Mixed
 
 import lepaute as lp
 from lepaute.errors import InputError
-from lepaute.simulate.trace import write_trace
 from lepaute.simulate.trace.paraver import convert
 from lepaute.simulate.trace.table import GAPS, NOBODY
 
@@ -64,9 +63,7 @@ def test_calls_messages_and_operations_are_read(tmp_path: Path) -> None:
 
 
 def test_a_recording_written_so_is_replayed_as_the_recording(tmp_path: Path) -> None:
-    found = lp.predict(Mixed(), "dahu", runs=1, layers=lp.Layers.only(), trace=lp.TraceRequest())
-    assert found.trace is not None
-    write_trace(found.trace, tmp_path / "run.parquet")
+    found = recorded(tmp_path / "run.parquet", Mixed())
     recorded_s = replayed(tmp_path / "run.parquet").time_s.mean
     assert replayed(prv_of(found.trace, tmp_path)).time_s.mean == pytest.approx(recorded_s, rel=5e-3)
 

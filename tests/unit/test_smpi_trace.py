@@ -62,15 +62,9 @@ def test_receives_that_were_posted_get_what_the_waits_for_them_received(file: Pa
     made = PajeByHand(2, "PMPI_Irecv", "PMPI_Isend", "PMPI_Send", "PMPI_Wait", "PMPI_Waitall")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "50")
-    made.push(0.0, 1, "PMPI_Send", "40")  # less than there is room for
-    made.start(0.0, 1, "2_1_4", 320)
-    made.pop(0.0, 1)
-    made.push(0.0, 1, "PMPI_Send", "10")
-    made.start(0.0, 1, "2_1_3", 80)
-    made.pop(0.0, 1)
-    made.push(0.5, 0, "PMPI_Isend", "2")
-    made.start(0.5, 0, "1_2_9", 16)
-    made.pop(0.5, 0)
+    made.send(0.0, 1, "40", "2_1_4", 320)  # less than there is room for
+    made.send(0.0, 1, "10", "2_1_3", 80)
+    made.send(0.5, 0, "2", "1_2_9", 16, "PMPI_Isend")
     # SMPI writes the end of the message after the end of MPI_Wait. The one of 10 items is waited for first.
     made.state(1.0, 2.0, 0, "PMPI_Wait")
     made.end(2.0, 0, "2_1_3")
@@ -89,9 +83,7 @@ def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it
     made = PajeByHand(2, "PMPI_Irecv", "PMPI_Send", "PMPI_Waitall")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
     made.state(0.0, 0.0, 0, "PMPI_Irecv", "10")
-    made.push(0.0, 1, "PMPI_Send", "10")
-    made.start(0.0, 1, "2_1_3", 80)
-    made.pop(0.0, 1)
+    made.send(0.0, 1, "10", "2_1_3", 80)
     made.push(0.0, 0, "PMPI_Waitall", "2.000000")
     for key in ["-666_1_3"] * told + ["2_1_3"]:
         made.end(1.0, 0, key)
@@ -120,9 +112,7 @@ def test_of_posted_receives_the_one_from_nobody_is_known_where_the_wait_tells_it
 def test_a_receive_of_any_message_takes_the_first_that_no_other_names(file: Path, sent, received, calls) -> None:
     made = PajeByHand(3, "PMPI_Send", "PMPI_Recv")
     for rank, key, size in sent:
-        made.push(0.0, rank, "PMPI_Send", str(size))
-        made.start(0.0, rank, key, size)
-        made.pop(0.0, rank)
+        made.send(0.0, rank, str(size), key, size)
     for at_s, (rank, key) in enumerate(received, 1):
         made.push(at_s, rank, "PMPI_Recv", "100")
         made.end(at_s + 0.5, rank, key)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from oracles.replays import NOTHING, replayed
+from oracles.traces_by_hand import rows
 
 import lepaute as lp
 from lepaute.cli.main import main
@@ -21,15 +22,6 @@ EXCHANGE = Path(__file__).parents[1] / "data" / "time_independent" / "exchange.t
 def written(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def rows(path: Path) -> list[tuple[object, ...]]:
-    made = convert(path)
-    columns = (made.rank, made.peer, made.tag, made.size_bytes, made.comm)
-    return [
-        (made.names[code].removeprefix("MPI_"), *(column[row].item() for column in columns))
-        for row, code in enumerate(made.name.tolist())
-    ]
 
 
 def test_a_list_of_files_their_folder_and_one_file_of_all_are_the_same(tmp_path: Path) -> None:
@@ -64,12 +56,12 @@ def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
         *(f"{rank} {call}" for call in ("alltoall 3 3 1 1", "gatherv 4 4 4 1 1 1", "scatterv 4 4 3 1 5 5",
           "reducescatter 7 9 0 0", "alltoallv 9 2 3 9 2 3 4 4", "allreduce 6 0", "barrier") for rank in (0, 1)),
     )  # fmt: skip
-    found = [(name, size) for name, rank, _, _, size, _ in rows(path) if rank == 1]
+    found = [(name, size) for name, _, _, size, _ in rows(convert(path), 1)]
     assert found == [
         ("Recv", 80.0), ("Recv", 40.0), ("Alltoall", 24.0), ("Gatherv", 16.0), ("Scatterv", 12.0),
         ("Reduce_scatter", 128.0), ("Alltoallv", 40.0), ("Allreduce", 48.0), ("Barrier", 0.0),
     ]  # fmt: skip
-    roots = {name: peer for name, rank, peer, *_ in rows(path) if rank == 0}
+    roots = {name: peer for name, peer, *_ in rows(convert(path), 0)}
     assert (roots["Gatherv"], roots["Scatterv"], roots["Alltoall"]) == (1, 1, -1)
 
 
@@ -106,7 +98,7 @@ def test_a_wait_ends_the_request_of_its_name_and_the_last_test_one_that_nothing_
 def test_an_unknown_rank_is_nobody_where_no_message_is_left_and_any_source_otherwise(tmp_path: Path) -> None:
     lines = ["0 recv -333 1 8", "0 recv 1 1 8", "1 send 0 1 8", "1 send -333 1 8", "1 recv -333 2 8", "0 send 1 2 8"]
     path = written(tmp_path / "all.txt", *lines)
-    found = [(name, rank, peer) for name, rank, peer, *_ in rows(path)]
+    found = [(name, rank, peer) for rank in (0, 1) for name, peer, *_ in rows(convert(path), rank)]
     assert found == [
         ("Recv", 0, NOBODY), ("Recv", 0, 1), ("Send", 0, 1), ("Send", 1, 0), ("Send", 1, NOBODY), ("Recv", 1, -1),
     ]  # fmt: skip

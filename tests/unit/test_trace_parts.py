@@ -97,10 +97,7 @@ def test_ranks_out_of_order_are_read_at_once_and_refused_where_they_are_too_many
         ([call(0, "Ibcast", 55, 8.0, comm=0)], "its root is 55, and the trace has 2 ranks"),
         ([call(0, "Send", 1, 80.0), call(1, "Recv", 0, 8.0)], "72 bytes more are sent with this tag than are received"),
         ([call(rank, "Bcast", rank, 8.0, comm=0) for rank in range(2)], "has the root 1, where another has 0"),
-        (
-            [call(rank, "Bcast", 0, 8.0 + rank, comm=0) for rank in range(2)],
-            "has the bytes 9, where another has 8",
-        ),
+        ([call(rank, "Bcast", 0, 8.0 + rank, comm=0) for rank in range(2)], "has the bytes 9, where another has 8"),
         (
             [call(0, "Barrier", comm=0), call(1, "Bcast", 0, comm=0)],
             "MPI_Bcast of rank 1 at 1.00 s: call 1 of the rank in its communicator has the routine MPI_Bcast, where",

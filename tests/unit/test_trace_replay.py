@@ -9,24 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles.replays import LARGE, NOTHING, call, replayed, write
+from oracles.replays import LARGE, NOTHING, call, recorded, replayed, write
 
 import lepaute as lp
 from lepaute.errors import InputError, SimulationError
 from lepaute.simulate.apps.replay.own_code import between
 from lepaute.simulate.platform.schema import Wandering
 from lepaute.simulate.prediction.wording import takes
-from lepaute.simulate.trace import write_trace
 from lepaute.simulate.trace.messages import BLOCKING_OF
 from lepaute.simulate.trace.table import NOBODY
-
-
-def recorded(path: Path, application: Any, platform: Any = "dahu") -> float:
-    """Writes the trace of one run, and returns its time."""
-    found = lp.predict(application, platform, runs=1, layers=NOTHING, trace=lp.TraceRequest())
-    assert found.trace is not None
-    write_trace(found.trace, path)
-    return found.time_s.mean
 
 
 class Random(lp.Application):
@@ -70,13 +61,13 @@ class Random(lp.Application):
 
 @pytest.mark.parametrize("which", range(6))
 def test_a_predicted_run_replayed_takes_as_long(which: int, tmp_path: Path) -> None:
-    time_s = recorded(tmp_path / "run.parquet", Random(which=which))
+    time_s = recorded(tmp_path / "run.parquet", Random(which=which)).time_s.mean
     assert replayed(tmp_path / "run.parquet").time_s.mean == pytest.approx(time_s, rel=3e-3)
 
 
 def test_hpl_replayed_takes_as_long_as_hpl(tmp_path: Path) -> None:
     hpl = lp.Hpl(n=1500, nb=128, p=2, q=2)
-    time_s = recorded(tmp_path / "run.parquet", hpl)
+    time_s = recorded(tmp_path / "run.parquet", hpl).time_s.mean
     found = replayed(tmp_path / "run.parquet")
     assert found.time_s.mean == pytest.approx(time_s, rel=0.01)
     assert found.application.steps == hpl.steps  # of the trace
@@ -245,7 +236,7 @@ def test_calls_that_cannot_be_replayed_are_refused_by_name(name: str, tmp_path: 
 
 def test_the_command_line_predicts_compares_and_traces(tmp_path, refusal_of, json_of):
     path, traced = tmp_path / "run.parquet", tmp_path / "again.parquet"
-    time_s = recorded(path, Random(which=2))
+    time_s = recorded(path, Random(which=2)).time_s.mean
     command = ["predict", "trace", str(path), "-p", "dahu", "--without", "all", "--runs", "2", "--json"]
     found = json_of(*command, "--against", "own-code=0.5", "--trace", traced)
     assert found["application"] == "trace"
