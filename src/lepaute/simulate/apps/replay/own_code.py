@@ -14,7 +14,7 @@ from lepaute.simulate.platform.schema import Platform
 #: Half the width of 95 % of a normal distribution, in standard deviations.
 _HALF_95 = NormalDist().inv_cdf(0.975)
 LARGEST = 1e3
-#: Own code on a machine over that on another one, where nothing is known: as far apart as one factor may be.
+#: Own code on a machine over that on another one, if neither is known: as far apart as one factor may be.
 _UNKNOWN = (0.5, 1.5)
 
 
