@@ -13,7 +13,7 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, ranks_text, seconds
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
-from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Call, Does, Rows
+from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
@@ -186,7 +186,7 @@ def _made_of_recording(
     for row, do, name, peer, tag, size in zip(
         chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True
     ):
-        code = CALLS.get(trace.names[name], Call(Does.NOTHING)).code
+        code = CALLS[trace.names[name]].code
         calls: list[Made] = []
         if do in MEETINGS:
             at = int(met[row])

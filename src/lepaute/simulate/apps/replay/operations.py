@@ -113,7 +113,7 @@ class Requests:
         return number
 
     def end(self, name: str, peer: int, tag: int, completion: int) -> int:
-        """The wait for what a call ended; -1 if it ended nothing."""
+        """The wait for what a call ended; NONE if that is no request."""
         ended: list[int] = []
         if completion >= 0:
             ended = self._by_completion.pop(completion, [])
