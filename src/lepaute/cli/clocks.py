@@ -24,7 +24,6 @@ from lepaute.simulate.platform import load_platform
 
 if TYPE_CHECKING:
     from lepaute.measure.clocks.comparison import Found
-    from lepaute.measure.clocks.request import ClockRequest
 
 #: Whose nodes a simulation is on, unless told.
 PLATFORM = "dahu-2020-01"
@@ -110,6 +109,7 @@ def command(
     """
     from lepaute.measure.clocks.campaign import measure_clocks
     from lepaute.measure.clocks.comparison import compared
+    from lepaute.measure.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
     from lepaute.measure.clocks.simulated import simulate_clocks
     from lepaute.measure.comparison.measuring import asked_place
 
@@ -129,7 +129,18 @@ def command(
             refuse_options(context, ("budget_s",), "--mpiruns says how much is measured")
         check_outputs({"--output": output, **outputs}, inputs=[options.hostfile], force=answer.force)
         check_archive_output(output, force=answer.force)
-        clock_request = _request_of(options)
+        known = options.simulate
+        ranks, drift_ppm, wander_ppm = (options.ranks, None, 0.0) if known is None else simulated_of(known)
+        clock_request = ClockRequest(
+            methods=methods_of(options.methods),
+            after_s=moments_of(options.after),
+            ranks=ranks,
+            clock=options.clock,
+            mpiruns=options.mpiruns,
+            budget_s=options.budget_s,
+            drift_ppm=drift_ppm,
+            wander_ppm=wander_ppm,
+        )
         with notes_printed(), progress_bar() as tell:
             if options.simulate is not None:
                 platform = load_platform(PLATFORM if options.platform is None else options.platform)
@@ -151,23 +162,6 @@ def command(
         archive = Archive.open(path)
         note(f"wrote {path}: archive {archive.id[:12]}, {counted(len(archive.members()), 'member')}")
     _show(compared(archive, margin=answer.margin, enough_s=answer.enough_s), answer, archive.path)
-
-
-def _request_of(options: ClockOptions) -> "ClockRequest":
-    from lepaute.measure.clocks.request import ClockRequest, methods_of, moments_of, simulated_of
-
-    known = options.simulate
-    ranks, drift_ppm, wander_ppm = (options.ranks, None, 0.0) if known is None else simulated_of(known)
-    return ClockRequest(
-        methods=methods_of(options.methods),
-        after_s=moments_of(options.after),
-        ranks=ranks,
-        clock=options.clock,
-        mpiruns=options.mpiruns,
-        budget_s=options.budget_s,
-        drift_ppm=drift_ppm,
-        wander_ppm=wander_ppm,
-    )
 
 
 def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:

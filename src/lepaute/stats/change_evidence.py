@@ -378,7 +378,8 @@ class ChangeEvidence:
         )
         kept = np.clip(innovation, -limit, limit)
         learns = seen & ~self._held()
-        variance = self._learn(learns, y - innovation + kept, x, scale)
+        # the posterior variances of both responses, shape (streams, 2)
+        variance = _core.learn(*self._regressions(scale), learns, y - innovation + kept, x, float(self.memory))
         scaled = known & learns
         worth = scaled.astype(np.float64)
         if common is not None and groups is not None:
@@ -414,10 +415,6 @@ class ChangeEvidence:
     def _regressions(self, scale: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats, float]:
         """What the core takes first."""
         return self.squares, self.cross, self.expected, self.spread, scale, self.scale_count, float(FEWEST)
-
-    def _learn(self, seen: Booleans, y: Floats, x: Floats, scale: Floats) -> Floats:
-        """The posterior variances of both responses, shape (streams, 2)."""
-        return _core.learn(*self._regressions(scale), seen, y, x, float(self.memory))
 
     def _learn_spread(self, groups: Integers, variance: Floats) -> None:
         """A step of EM (Dempster, Laird & Rubin, Journal of the Royal Statistical Society B 39, 1977) a round.

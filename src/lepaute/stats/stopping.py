@@ -232,9 +232,8 @@ def next_round(
     # sorted() keeps the order of equals, so the plan depends on nothing but the arguments
     distance = {key: each.relative_half_width / each.target.relative_half_width for key, each in progress.items()}
     order = sorted(progress, key=distance.__getitem__, reverse=True)
-    costs = costs_s
-    if costs is None:
-        costs = {key: fsum(values) / len(values) for key, values in levels.items() if values}
+    means_s = {key: fsum(values) / len(values) for key, values in levels.items() if values}
+    costs = means_s if costs_s is None else costs_s
     longest = max(costs.values(), default=None)
     left_s = inf if seconds is None else seconds
     plan = dict.fromkeys(levels, 0)

@@ -180,6 +180,10 @@ class _Model:
         prior -= 0.5 * ((logs[1] - np.log(TIME_S)) / TIME_LOG_SD) ** 2
         return float(within + means + prior)
 
+    def minus_log_density(self, logs: Floats) -> float:
+        """What is least at the mode."""
+        return -self.log_density(logs)
+
     def _processes(self, sd: float, time_s: float, own: float) -> tuple[Floats, Floats, float]:
         """Of each process the inverse variance of the mean of its steps and this mean, both by generalised least
         squares, shape (processes,), and the log likelihood of all steps about these means."""
@@ -206,7 +210,7 @@ def _mode(model: _Model, spread: float) -> Floats:
     best, highest = np.zeros(6), -np.inf
     for time_s in (0.1, 1.0):
         start = np.log([max(spread, 0.003), time_s, max(spread / 3.0, 0.002), 0.01, 0.005, 0.01])
-        found = optimize.minimize(lambda logs: -model.log_density(logs), start, method="L-BFGS-B", bounds=bounds)
+        found = optimize.minimize(model.minus_log_density, start, method="L-BFGS-B", bounds=bounds)
         if -found.fun > highest + SAME_MODE:
             best, highest = np.asarray(found.x, dtype=np.float64), -float(found.fun)
     return _polished(model, best, np.array(bounds))

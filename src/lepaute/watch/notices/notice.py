@@ -201,12 +201,10 @@ SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 
 
 
 def least_seen(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> tuple[Notice, ...]:
-    """For each cluster, the smallest of SIZES for the worse that would be named on the last of LASTING_DAYS days.
+    """For each cluster, the smallest of SIZES that would be named after LASTING_DAYS days, and of machines always bad.
 
-    And by how much a machine would have to be worse than its peers from the start.
-    values : as check_values returns it; judged : they are. By simulation: some machines of the very fleet of which
-    nothing is known yet are changed since that day in their values, one of eight at most, and judged with the others;
-    all of them are to have an alarm or evidence enough for an unconfirmed change.
+    values : as check_values returns it; judged : they are. By simulation: of machines of which nothing is known yet one
+    of eight at most is changed and judged with the others; all are to have an alarm, or be unconfirmed changes.
     """
     lines = []
     for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):

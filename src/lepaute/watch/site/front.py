@@ -103,8 +103,8 @@ def cost_text(report: summary.Regression, machines: int, last: dt.date) -> str:
 def _slowed(changes: Sequence[summary.Change]) -> summary.Change | None:
     """Factor that lost most, of the first kind of speed that became worse."""
     for unit in _SPEEDS:
-        slower = [c for c in changes if c.factor.endswith(unit) and _longer(c.factor, c.size) > 0]
-        if slower := [c for c in slower if unit != "_s" or not c.factor.endswith("_per_s")]:
+        of_unit = (c for c in changes if c.factor.endswith(unit) and (unit != "_s" or not c.factor.endswith("_per_s")))
+        if slower := [c for c in of_unit if _longer(c.factor, c.size) > 0]:
             return max(slower, key=lambda change: _longer(change.factor, change.size))
     return None
 
