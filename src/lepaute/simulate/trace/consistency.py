@@ -125,8 +125,6 @@ class Consistency:
         self._to.update(trace.peer[sends].tolist())
         self._to.subtract(Counter(trace.rank[receives].tolist()))
         self._from_any |= bool(((trace.peer[receives] < 0) | (trace.tag[receives] < 0)).any())
-        if self._from_any:
-            return  # who gets which message is seen in the simulation
         rows = numpy.concatenate((numpy.full(len(self._keys), -1), sends, receives))
         keys = numpy.concatenate((self._keys, message_keys(trace, sends), message_keys(trace, receives, received=True)))
         counts = numpy.concatenate((self._surplus, numpy.ones(len(sends)), -numpy.ones(len(receives))))
@@ -135,7 +133,8 @@ class Consistency:
         kinds, key = numpy.unique(keys, return_inverse=True)
         surplus = numpy.rint(numpy.bincount(key, counts, len(kinds))).astype("int64")
         more = numpy.bincount(key, sizes, len(kinds))
-        larger = numpy.flatnonzero((surplus == 0) & (more > 0.5) & (not trace.metadata.get("unsized")))
+        is_sized = not (self._from_any or trace.metadata.get("unsized"))
+        larger = numpy.flatnonzero((surplus == 0) & (more > 0.5) & is_sized)
         self._short += len(larger)
         if len(larger) and self._sizes:
             row = int(rows[key == larger[0]].max())
@@ -143,7 +142,10 @@ class Consistency:
         self._keys, self._surplus, self._bytes = (array[surplus != 0] for array in (kinds, surplus, more))
 
     def lacking(self, trace: Trace) -> NDArray[Any]:
-        """Rows of calls that lack their other side: messages, and operations that not all ranks came to."""
+        """Rows of calls that lack their other side: messages, and operations that not all ranks came to.
+
+        A receive from any rank that ended has its sender: that of a run that was cut short never ended.
+        """
         rows, turns = self._turns_of(trace)
         at = numpy.searchsorted(self._turns, turns)
         sends, receives = (self._alone(trace, received=received) for received in (False, True))
@@ -152,7 +154,7 @@ class Consistency:
     def _alone(self, trace: Trace, *, received: bool) -> NDArray[Any]:
         """Rows of sends, or receives, without the other side: of those with one name the last."""
         rows = message_rows(trace)[received]
-        if self._from_any or not len(self._keys):
+        if not len(self._keys):
             return rows[:0]
         keys = message_keys(trace, rows, received=received)
         at = numpy.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
@@ -163,7 +165,7 @@ class Consistency:
     def check_complete(self, parts: Iterable[Trace]) -> None:
         """Raises InputError for messages that lack a side: a receive that waits tells most, and of these the first."""
         if self._from_any or not len(self._keys):
-            return
+            return  # who gets which message is seen in the simulation
         for received, does, other in (
             (True, "waits for a message from", "sends"),
             (False, "sends a message to", "receives"),
