@@ -101,7 +101,7 @@ def factors(
     """
     columns, inverse = _columns(alternatives, reduced is not None)
     off = np.zeros(z.shape) if reduced is None else reduced
-    return _core.likelihood_ratios(z.clip(-FURTHEST, FURTHEST), off, degrees, columns, inverse, HEAVY_SCALE)
+    return _core.likelihood_ratios(z.clip(-FURTHEST - off, FURTHEST + off), off, degrees, columns, inverse, HEAVY_SCALE)
 
 
 @lru_cache(maxsize=8)
