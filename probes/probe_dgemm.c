@@ -134,15 +134,11 @@ typedef struct {
     atomic_int ready, ended;
 } meeting;
 
-static bool all_are(atomic_int *count, int processes) {
-    return atomic_load(count) >= processes;
-}
-
 /* Asleep, so that those that still prepare have the machine to themselves. */
 static void wait_for_all(atomic_int *count, int processes) {
     const struct timespec moment = {0, 200000};
     atomic_fetch_add(count, 1);
-    while (!all_are(count, processes))
+    while (atomic_load(count) < processes)
         nanosleep(&moment, NULL);
 }
 
@@ -161,7 +157,8 @@ typedef struct {
 /* The sizes of the two pools of each content, in doubles: room to move, that is twice the largest operand and more than
  * any cache, within the limit. */
 static void pool_sizes(const task *all, size_t *input_size, size_t *output_size) {
-    size_t input = 0, output = 0, limit = (size_t)all->max_bytes / sizeof(double) / all->contents->count;
+    size_t input = 0, output = 0, contents = all->contents->count;
+    size_t limit = contents > 0 ? (size_t)all->max_bytes / sizeof(double) / contents : 0;
     for (size_t i = 0; i < all->design->rows; i++) {
         size_t a = a_doubles(&all->rows[i]), b = b_doubles(&all->rows[i]), c = c_doubles(&all->rows[i]);
         if ((a > b ? a : b) + c > limit)
@@ -238,7 +235,7 @@ static void run_process(const task *all, const int *cpus, meeting *others) {
     if (!others)
         return;
     atomic_fetch_add(&others->ended, 1);
-    for (size_t i = 0; !all_are(&others->ended, all->processes); i = (i + 1) % design->rows) {
+    for (size_t i = 0; atomic_load(&others->ended) < all->processes; i = (i + 1) % design->rows) {
         call_dgemm(&all->rows[i], &inputs[all->rows[i].content], &outputs[all->rows[i].content], &random);
         lep_calls.used = 0;
     }

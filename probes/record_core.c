@@ -3,7 +3,7 @@
 #include <mpi.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -35,13 +35,13 @@ static int64_t on_core_ns(void) {
 
 static int64_t ready_ns(void) {
     char text[96];
-    long long run, ready = -1;
     int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
     if (file >= 0)
         close(file);
     text[length > 0 ? length : 0] = '\0';
-    return sscanf(text, "%lld %lld", &run, &ready) == 2 ? ready : -1;
+    const char *second = strchr(text, ' '); /* the first is the time on a core */
+    return second ? strtoll(second, NULL, 10) : -1;
 }
 
 /* How much of a wait up to now_ns was for a core; what was waited since then is of the next interval. */
