@@ -75,7 +75,7 @@ def test_a_verification_seals_its_predictions_then_runs_shows_and_saves_everythi
     assert json.loads((tmp_path / "verification.json").read_text()) == json.loads(done.stdout)
     # The report in HPL's form is one of the runs that count, and can be verified once more, without running anything.
     again = lepaute("verify", "hpl", "--results", str(tmp_path / "HPL.out"), "-p", "dahu", "--runs", "3", "--json")
-    assert again.returncode == 0, again.stderr
+    assert again.returncode in (0, 1, 3), again.stderr  # as predicted, slower, undecided
     for case, before in zip(json.loads(again.stdout)["verifications"], cases, strict=True):
         assert case["time_s"] == before["time_s"]
         assert case["measured_time_s"] == pytest.approx(before["measured_time_s"], rel=1e-3)
@@ -163,7 +163,7 @@ def _target(link: Path) -> Path | None:
         (("-p", "dahu", "--grid", "64x64"), "needs 4096 cores for the real run; this machine offers"),
         (("-p", "dahu", "--n", "10M"), "GB are free. Choose N <="),
         (("-p", "dahu", "--grid", "1x1", "--repeats", "0"), "--repeats is 0; give at least 1"),
-        (("-p", "dahu", "--grid", "1x1", "--xhpl", "/nowhere/xhpl"), "--xhpl /nowhere/xhpl: not an executable file"),
+        (("-p", "dahu", "--other-machine", "--xhpl", "/nowhere/xhpl"), "--xhpl /nowhere/xhpl: not an executable file"),
         (("-p", "dahu", "--calibrate"), "give either -p PLATFORM, or --calibrate"),
     ],
 )

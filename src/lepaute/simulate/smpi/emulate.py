@@ -142,11 +142,11 @@ def emulate_run(
     options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
-    program = emulable(program)
+    simgrid, program = find_simgrid(), emulable(program)
     most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
     if mapping is None and ranks > most_ranks:
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
-    simgrid, library = find_simgrid(), build_library()
+    library = build_library()
     known = tuple(COLLECTIVES) if drawn else ()
     warnings = program_caveats(program, library / LIBRARY, ranks, options.collectives, known)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
