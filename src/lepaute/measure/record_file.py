@@ -176,12 +176,12 @@ def _with_waits(rows: _Columns, names: "Sequence[tuple[int, str]]") -> _Columns:
     for thread in numpy.unique(rows["thread"][is_wait]).tolist():
         at = numpy.flatnonzero(rows["thread"] == thread)
         before = numpy.maximum.accumulate(numpy.where(is_wait[at], -1, at))
+        ends_ns = numpy.maximum.accumulate(numpy.where(is_wait[at], 0, rows["end_ns"][at]))[is_wait[at]]
         at, before = at[is_wait[at]], before[is_wait[at]]
-        in_kernel, first = rows["peer"][at] == 1, before < 0
-        before = before.clip(0)
-        earliest = numpy.where(in_kernel, rows["start_ns"][before], rows["end_ns"][before])
-        earliest = numpy.minimum(numpy.where(first, 0, earliest), rows["end_ns"][at])
+        in_kernel = (rows["peer"][at] == 1) & (before >= 0)
+        earliest = numpy.where(in_kernel, rows["start_ns"][before], ends_ns)
         rows["start_ns"][at] = numpy.maximum(rows["start_ns"][at], earliest)
+        rows["end_ns"][at] = numpy.maximum(rows["start_ns"][at], rows["end_ns"][at])
         rows["end_ns"][before[in_kernel]] = rows["start_ns"][at[in_kernel]]
     rows["peer"][is_wait] = -1
     return rows
