@@ -33,6 +33,7 @@ ALLOWED = {
     "end_to_end/test_emulate_failures.py": "an interrupt at any moment; later is more telling",
     "end_to_end/test_emulate_habits.py": "times are simulated",
     "end_to_end/test_record.py": "an error below half of the 11 days that the clocks are apart",
+    "end_to_end/test_record_processor_time.py": "processor time, which programs measure by the same clock",
     "end_to_end/test_verify_command.py": "what is compared is a prediction",
     "farms/daemons.py": "asks again, whether a port of this machine answers",
     "hostile/server.py": "ends what waits for HANG_S; memory is compared with the command's own",
