@@ -1,4 +1,4 @@
-"""Arrays and what fits compute with: least squares with errors of clusters, local medians, choices.
+"""Arrays and what fits compute with: least squares with errors of clusters, local medians, choices, mixtures of modes.
 
 Errors of least squares coefficients whose rows come in clusters: the calls of one process have its level in common.
 
