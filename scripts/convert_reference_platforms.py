@@ -1,6 +1,6 @@
 """Writes the shipped platforms, src/lepaute/simulate/platforms/*.yaml, from the reference data.
 
-    python scripts/convert_reference_platforms.py [--reference ../shared/reference] [--output FOLDER]
+    .venv/bin/python scripts/convert_reference_platforms.py [--reference ../shared/reference] [--output FOLDER]
 
 Deterministic: the same reference data give the same files, byte for byte. The choices (which kernels, which network,
 which days) are those of design.md, section 3; none of them looks at a real HPL result.
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+sys.path.insert(0, str(ROOT))
 
 from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.simulate.platform.data_sheet import SCALED_RELATIVE_SD, dgemm_rate, scaled_kernels  # noqa: E402

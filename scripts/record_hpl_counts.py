@@ -1,6 +1,6 @@
 """Counts what the real HPL does, for the tests of the simulated one: writes tests/data/hpl_counts.csv.gz.
 
-    python scripts/record_hpl_counts.py [--output tests/data] [--only NAME]
+    .venv/bin/python scripts/record_hpl_counts.py [--output tests/data] [--only NAME]
 
 Needs mpicc, mpirun, OpenBLAS and Debian's source of HPL (`lepaute doctor` tells). Runs the real program on grids of 2
 to 8 processes with all broadcasts, swaps, depths, forms of L1 and U and panel factorisations, and writes
@@ -27,15 +27,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lepaute.errors import LepauteError
+from lepaute.kit.command import run_command
+from lepaute.kit.mpi_launcher import find_launcher
+from lepaute.measure.hpl_source import build_hpl, hpl_include_flags
+from lepaute.measure.toolchain import find_toolchain
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
-
-from lepaute.errors import LepauteError  # noqa: E402
-from lepaute.kit.command import run_command  # noqa: E402
-from lepaute.kit.mpi_launcher import find_launcher  # noqa: E402
-from lepaute.measure.hpl_source import build_hpl, hpl_include_flags  # noqa: E402
-from lepaute.measure.toolchain import find_toolchain  # noqa: E402
-
 SOURCE = ROOT / "scripts" / "hpl_counts.c"
 PHASES = ("pivots", "broadcast", "swap", "solve")
 WRAPPED_BESIDES = ("cblas_idamax", "HPL_pdmxswp", "HPL_pdfact", "HPL_pdgesv")
