@@ -243,12 +243,9 @@ def test_a_test_that_fails_is_reported_with_its_reason(slurm: SlurmFarm, folder:
     ("options", "expected"),
     [
         (["nothing.py"], "there is no experiment nothing.py"),
-        (["quick.py", "--scheduler", "pbs"], "--scheduler is 'pbs'"),
-        (["quick.py", "--every", "often"], "--every is 'often'"),
         (["quick.py", "--partition", "nowhere"], "nowhere"),
         (["quick.py", "--nodes", "n9"], "n9"),
         (["quick.py", "--archives", "quick.py"], "name another folder (--archives)"),
-        (["quick.py", "--walltime", "0"], "--walltime"),
     ],
 )
 def test_bad_input_gets_one_line(slurm: SlurmFarm, folder: Path, options: list[str], expected: str) -> None:

@@ -23,26 +23,7 @@ from lepaute.measure.schedulers import Allocation, NodeAddress, Request, schedul
 pytestmark = pytest.mark.nodes
 
 SCRIPTS = Path(__file__).parent.parent.parent / "examples" / "experiments"
-#: Each row is a little work on every node.
-SLOW = """
-import lepaute as lp
-
-class Slow(lp.Job):
-    def design(self):
-        return lp.design.full_factorial({"size_bytes": [1, 2, 3, 4, 5]}, replications=8, seed=self.seed)
-
-    def run(self):
-        for row in self.rows():
-            for node, result in self.nodes.shell('sleep 0.1; echo "$SLURMD_NODENAME"', check=False).items():
-                self.record(node=node, said=result.stdout.strip())
-"""
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> Path:
-    script = tmp_path / "slow.py"
-    script.write_text(SLOW)
-    return script
+OPTIONS = ("--scheduler", "slurm", "--set", "replications=8", "-o", "x.zip")
 
 
 def test_the_demo_experiment_asks_for_a_job_runs_on_its_nodes_and_gives_it_back(slurm, tmp_path):
@@ -77,7 +58,7 @@ def test_inside_of_a_job_the_same_script_uses_its_nodes_and_leaves_it(slurm: Slu
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(slurm, slow, tmp_path, number):
-    running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "2", "-o", "x.zip", folder=tmp_path)
+    running = start_lepaute("run", slow, *OPTIONS, "--count", "2", folder=tmp_path)
     wait_for_rows(tmp_path, 6)
     running.send_signal(number)
     running.communicate(timeout=HANG_S)
@@ -87,7 +68,7 @@ def test_an_interrupted_experiment_archives_what_there_is_and_leaves_no_job(slur
 
 
 def test_a_killed_experiment_leaves_no_job_and_no_process(slurm: SlurmFarm, slow: Path, tmp_path: Path) -> None:
-    running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "2", "-o", "x.zip", folder=tmp_path)
+    running = start_lepaute("run", slow, *OPTIONS, "--count", "2", folder=tmp_path)
     wait_for_rows(tmp_path, 6)
     running.kill()
     running.communicate(timeout=HANG_S)
@@ -98,7 +79,7 @@ def test_a_killed_experiment_leaves_no_job_and_no_process(slurm: SlurmFarm, slow
 def test_a_node_that_dies_loses_its_own_further_rows_and_nothing_else(slow, tmp_path, monkeypatch):
     with slurm_farm(tmp_path / "farm", nodes=3) as farm:
         farm.enter(monkeypatch)
-        running = start_lepaute("run", slow, "--scheduler", "slurm", "--count", "3", "-o", "x.zip", folder=tmp_path)
+        running = start_lepaute("run", slow, *OPTIONS, "--count", "3", folder=tmp_path)
         wait_for_rows(tmp_path, 9)
         farm.kill("n2")
         farm.declare_down("n2")
@@ -267,23 +248,6 @@ def test_several_programs_run_on_a_node_at_once(slurm: SlurmFarm, start: Start) 
         allocation.release()
 
 
-def test_a_node_that_dies_takes_neither_the_job_nor_the_other_nodes_along(tmp_path, monkeypatch, start):
-    with slurm_farm(tmp_path, nodes=2) as farm:
-        farm.enter(monkeypatch)
-        allocation = _acquire(Request(count=2))
-        try:
-            first, second = (start(node, "sh", "-c", "echo up; exec cat") for node in allocation.nodes)
-            assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
-            farm.kill("n1")
-            farm.declare_down("n1")
-            assert first.stdout.read() == b""  # its srun ends
-            assert farm.jobs() == [allocation.facts["job"]]
-            assert second.communicate(b"alive", timeout=HANG_S)[0] == b"alive"
-        finally:
-            first.kill()
-            allocation.release()
-
-
 def test_an_allocation_that_was_found_is_used_and_left_alone(slurm: SlurmFarm, monkeypatch: pytest.MonkeyPatch) -> None:
     outer = _acquire(Request(nodes="n[1-2]"))
     job = str(outer.facts["job"])
@@ -330,19 +294,6 @@ def test_ctrl_c_while_waiting_for_nodes_leaves_no_job(slurm: SlurmFarm) -> None:
         holder.release()
 
 
-def test_a_job_of_ours_ends_when_we_are_killed(slurm: SlurmFarm) -> None:
-    program = (
-        "import time\n"
-        "from lepaute.measure.schedulers import Request, scheduler\n"
-        "scheduler('slurm').acquire(Request(count=1), lambda text: print(text, flush=True)); time.sleep(1000)\n"
-    )
-    engine = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert "has n" in engine.stdout.readline()
-    engine.kill()
-    engine.communicate(timeout=HANG_S)
-    wait_until(lambda: slurm.jobs() == [], "end of the job")
-
-
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
@@ -355,23 +306,6 @@ def test_what_slurm_refuses_is_told_in_its_own_words(slurm: SlurmFarm, request_:
     with pytest.raises(EnvironmentProblem, match=complaint):
         _acquire(request_)
     assert slurm.jobs() == []
-
-
-@pytest.mark.parametrize(
-    ("request_", "complaint"),
-    [
-        (Request(job="12", queue="q"), "does not support --queue"),
-        (Request(job="12; true"), "is not an? .* job id"),
-        (Request(nodes="n1", count=2), "give one of them"),
-        (Request(count=0), "count is 0"),
-        (Request(queue="-x"), "--queue is '-x'"),
-        (Request(nodes="n1;x"), "not a set of nodes"),
-    ],
-)
-def test_bad_requests_are_refused_by_name(request_: Request, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    with pytest.raises(InputError, match=complaint):
-        scheduler("slurm").plan(request_)
 
 
 def test_a_plan_shows_the_commands_and_starts_nothing(slurm: SlurmFarm) -> None:

@@ -76,33 +76,6 @@ def test_a_host_whose_key_is_unknown_is_refused_without_a_question(tmp_path: Pat
     assert b"Host key verification failed" in done.stderr
 
 
-def test_a_host_that_dies_ends_its_connection_and_no_other(tmp_path: Path, start: Start) -> None:
-    with sshd_farm(tmp_path / "farm", ["node1", "node2"]) as farm:
-        first, second = (start(node, "sh", "-c", "echo up; exec cat") for node in _nodes(farm, "node[1-2]"))
-        assert (first.stdout.readline(), second.stdout.readline()) == (b"up\n", b"up\n")
-        assert len(farm.processes("node1")) == 1
-        farm.kill("node1")
-        assert first.wait(HANG_S) == 255
-        assert farm.processes("node1") == []
-        assert second.communicate(b"alive", timeout=HANG_S)[0] == b"alive"
-        farm.start("node1")
-        (again,) = _nodes(farm, "node1")
-        assert _run(again, "true").returncode == 0
-
-
-def test_a_cut_connection_closes_standard_input_of_what_runs_there(tmp_path: Path, start: Start) -> None:
-    with sshd_farm(tmp_path / "farm", ["node1"]) as farm:
-        (node,) = _nodes(farm, "node1")
-        mark = tmp_path / "input ended"
-        process = start(node, "sh", "-c", f"echo up; cat; touch '{mark}'")
-        assert process.stdout.readline() == b"up\n"
-        # What begins to run while the connection is cut would be cut as well.
-        wait_until(lambda: len(farm.processes("node1")) == 2, "shell and cat")
-        farm.cut("node1")
-        assert process.wait(HANG_S) == 255
-        wait_until(mark.exists, "end of input")
-
-
 @pytest.mark.parametrize(
     ("request_", "named"),
     [
@@ -121,35 +94,11 @@ def test_what_ssh_lacks_or_has_no_use_for_is_named(request_: Request, named: str
 SCRIPTS = Path(__file__).parent.parent.parent / "examples" / "experiments"
 NODES = "node[1-4]"
 
-#: Each row is a little work on every node.
-SLOW = """
-import lepaute as lp
-
-class Slow(lp.Job):
-    reference_period_s = 0.5
-
-    def design(self):
-        replications = int(self.parameters.get("replications", 4))
-        return lp.design.full_factorial({"size_bytes": [1, 2, 3, 4, 5]}, replications=replications, seed=self.seed)
-
-    def run(self):
-        for row in self.rows():
-            for node, result in self.nodes.shell('sleep 0.15; echo "$LEPAUTE_NODE"', check=False).items():
-                self.record(node=node, said=result.stdout.strip(), duration_s=result.duration_s)
-"""
-
 
 @pytest.fixture
 def farm(tmp_path: Path):
     with sshd_farm(tmp_path / "farm", [f"node{index}" for index in range(1, 5)]) as found:
         yield found
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> Path:
-    script = tmp_path / "slow.py"
-    script.write_text(SLOW)
-    return script
 
 
 def ssh_options(farm: SshdFarm) -> list[str]:

@@ -62,6 +62,32 @@ def start() -> Iterator[Start]:
             pass
 
 
+#: Each row is a little work on every node.
+_SLOW = """
+import lepaute as lp
+
+class Slow(lp.Job):
+    reference_period_s = 0.5
+
+    def design(self):
+        replications = int(self.parameters.get("replications", 4))
+        return lp.design.full_factorial({"size_bytes": [1, 2, 3, 4, 5]}, replications=replications, seed=self.seed)
+
+    def run(self):
+        for row in self.rows():
+            for node, result in self.nodes.shell("sleep 0.15", check=False).items():
+                self.record(node=node, duration_s=result.duration_s)
+"""
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """A script whose rows take a while."""
+    script = tmp_path / "slow.py"
+    script.write_text(_SLOW)
+    return script
+
+
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlServer]:
     """A server for the tests of this process; each takes a database of its own."""

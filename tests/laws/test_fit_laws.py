@@ -37,38 +37,26 @@ def calls(seed: int, count: int = 120):
 
 
 @settings(max_examples=20)
-@given(seeds)
-def test_a_fit_does_not_depend_on_the_order_of_the_calls(seed):
+@given(seeds, st.sampled_from([1e-6, 1e-3, 1e3, 1e9]))
+def test_a_fit_depends_neither_on_the_order_of_the_calls_nor_on_the_unit_of_time(seed, unit):
     (m, n, k), y, _ = calls(seed)
     order = np.random.default_rng(seed).permutation(len(y))
-    one, other = fit_polynomial(TERMS, m, n, k, y), fit_polynomial(TERMS, m[order], n[order], k[order], y[order])
-    np.testing.assert_allclose(one.predict(m, n, k), other.predict(m, n, k), rtol=1e-6)
-
-
-@settings(max_examples=20)
-@given(seeds, st.sampled_from([1e-6, 1e-3, 1e3, 1e9]))
-def test_a_fit_in_another_unit_of_time_is_the_same_fit(seed, unit):
-    (m, n, k), y, _ = calls(seed)
-    one, other = fit_polynomial(TERMS, m, n, k, y), fit_polynomial(TERMS, m, n, k, y * unit)
+    one, shuffled = fit_polynomial(TERMS, m, n, k, y), fit_polynomial(TERMS, m[order], n[order], k[order], y[order])
+    np.testing.assert_allclose(one.predict(m, n, k), shuffled.predict(m, n, k), rtol=1e-6)
+    other = fit_polynomial(TERMS, m, n, k, y * unit)
     np.testing.assert_allclose(one.mean * unit, other.mean, rtol=1e-6, atol=1e-9 * unit * np.abs(one.mean).min())
     np.testing.assert_allclose(one.sd * unit, other.sd, rtol=1e-4, atol=1e-6 * unit * np.abs(one.sd).max())
 
 
 @settings(max_examples=20)
 @given(seeds)
-def test_the_sum_of_the_durations_is_predicted_but_for_the_noise_of_the_sum(seed):
+def test_coefficients_come_back_without_noise_and_with_it_the_sum_but_for_the_noise_of_the_sum(seed):
     (m, n, k), y, mean = calls(seed, 400)
+    np.testing.assert_allclose(fit_polynomial(TERMS, m, n, k, mean).predict(m, n, k), mean, rtol=1e-5)
     fit = fit_polynomial(TERMS, m, n, k, y)
     # |Z| has standard deviation 0.603; a few large calls are most of the sum, so its noise is not small.
     noise_of_sum = 0.05 * 0.603 * float(np.sqrt(np.sum(mean**2)))
     assert abs(fit.predict(m, n, k).sum() - y.sum()) < 5 * noise_of_sum
-
-
-@settings(max_examples=20)
-@given(seeds)
-def test_durations_without_noise_give_their_coefficients_back(seed):
-    (m, n, k), _, mean = calls(seed)
-    np.testing.assert_allclose(fit_polynomial(TERMS, m, n, k, mean).predict(m, n, k), mean, rtol=1e-5)
 
 
 @settings(max_examples=25)
@@ -112,9 +100,12 @@ def two_regimes(seed: int):
 
 @settings(max_examples=20)
 @given(seeds, OBJECTIVES, st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
-def test_segments_do_not_depend_on_the_units_of_sizes_and_durations(seed, objective, x_unit, y_unit):
+def test_segments_depend_neither_on_units_nor_on_the_order_of_the_rows(seed, objective, x_unit, y_unit):
     x, y = two_regimes(seed)
     one = segment(x, y, objective=objective)
+    order = np.random.default_rng(seed).permutation(len(x))
+    shuffled = segment(x[order], y[order], objective=objective)
+    assert (one.breakpoints, one.segments, one.gains) == (shuffled.breakpoints, shuffled.segments, shuffled.gains)
     other = segment(x * x_unit, y * y_unit, objective=objective)
     assert np.searchsorted(np.sort(x), one.breakpoints).tolist() == (
         np.searchsorted(np.sort(x * x_unit), other.breakpoints).tolist()
@@ -122,32 +113,17 @@ def test_segments_do_not_depend_on_the_units_of_sizes_and_durations(seed, object
     assert other.predict(x * x_unit) == pytest.approx(one.predict(x) * y_unit, rel=1e-6)
 
 
-@settings(max_examples=20)
-@given(seeds, OBJECTIVES)
-def test_segments_do_not_depend_on_the_order_of_the_rows(seed, objective):
-    x, y = two_regimes(seed)
-    order = np.random.default_rng(seed).permutation(len(x))
-    one, other = segment(x, y, objective=objective), segment(x[order], y[order], objective=objective)
-    assert (one.breakpoints, one.segments, one.gains) == (other.breakpoints, other.segments, other.gains)
-
-
 @settings(max_examples=10)
 @given(seeds, OBJECTIVES)
-def test_measuring_everything_twice_changes_no_line(seed, objective):
+def test_measuring_everything_twice_changes_no_line_and_a_further_breakpoint_never_leaves_more(seed, objective):
     x, y = two_regimes(seed)
     one = segment(x, y, objective=objective)
+    left = [candidate.residual for candidate in one.candidates]
+    assert all(after <= before * (1 + 1e-9) for before, after in zip(left[:-1], left[1:], strict=True))
     twice = segment(np.tile(x, 2), np.tile(y, 2), objective=objective)
     assert one.breakpoints == twice.breakpoints
     assert twice.predict(x) == pytest.approx(one.predict(x), rel=1e-9)
     assert [line.n_points * 2 for line in one.segments] == [line.n_points for line in twice.segments]
-
-
-@settings(max_examples=10)
-@given(seeds, OBJECTIVES)
-def test_a_further_breakpoint_never_leaves_more(seed, objective):
-    x, y = two_regimes(seed)
-    left = [candidate.residual for candidate in segment(x, y, objective=objective).candidates]
-    assert all(after <= before * (1 + 1e-9) for before, after in zip(left[:-1], left[1:], strict=True))
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -115,15 +115,12 @@ def test_the_order_in_which_factors_are_listed_changes_the_columns_alone(factors
         assert list(make(factors, count=5, seed=seed)) == list(make(other, count=5, seed=seed))
 
 
-@given(seeds, st.lists(st.integers()))
-def test_a_shuffle_is_a_permutation(seed: int, items: list[int]) -> None:
-    assert sorted(Draws(seed, "x").shuffled(items)) == sorted(items)
-
-
-@given(seeds, st.integers(1, 2**64))
-def test_draws_stay_below_their_bound(seed: int, bound: int) -> None:
+@given(seeds, st.lists(st.integers()), st.integers(1, 2**64))
+def test_draws_stay_below_their_bound_and_shuffles_are_permutations(seed: int, items: list[int], bound: int) -> None:
     draws = Draws(seed)
     assert all(0 <= draws.below(bound) < bound for _ in range(5))
+    for shuffle in (draws.shuffled(items), shuffled(np.random.default_rng(seed), items)):
+        assert sorted(shuffle) == sorted(items)
 
 
 @settings(max_examples=60)
@@ -211,16 +208,10 @@ def test_a_balanced_subset_has_every_level_equally_often(sizes: list[int], data:
         assert max(counts.values()) - min(counts[level] for level in given_levels) <= 1
 
 
-@given(any_factors)
-def test_a_factor_comes_back_from_its_text(factors: dict[str, Any]) -> None:
-    for key, factor in factors_of(factors).items():
+@given(any_factors, st.lists(st.tuples(text, whole, real), min_size=1, max_size=4, unique_by=lambda row: row[:2]))
+def test_factors_of_values_and_of_tuples_come_back_from_their_text(factors: dict[Any, Any], rows: list[Any]) -> None:
+    for key, factor in factors_of({**factors, ("x1", "x2", "x3"): rows}).items():
         assert parse_factor(factor_text(key, factor)) == (key, factor)
-
-
-@given(st.lists(st.tuples(text, whole, real), min_size=1, max_size=4, unique_by=lambda row: row[:2]))
-def test_tuples_come_back_from_their_text(rows: list[tuple[str, int, float]]) -> None:
-    ((key, factor),) = factors_of({("a", "b", "c"): rows}).items()
-    assert parse_factor(factor_text(key, factor)) == (key, factor)
 
 
 @settings(max_examples=200)
@@ -275,11 +266,6 @@ def test_stratified_integers_stay_in_their_range_and_rise(seed: int, count: int,
     assert values == sorted(values)
     assert low <= values[0]
     assert values[-1] <= low + width
-
-
-@given(seeds_of_draws, st.lists(st.integers()))
-def test_shuffling_keeps_every_row(seed: int, rows: list[int]) -> None:
-    assert sorted(shuffled(np.random.default_rng(seed), rows)) == sorted(rows)
 
 
 def test_message_sizes_are_uniform_in_the_logarithm() -> None:

@@ -39,42 +39,25 @@ def parts(fitted: Generative) -> list[np.ndarray]:
 
 @pytest.mark.slow
 @few
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_the_order_of_rows_does_not_matter(seed: int, slow: bool) -> None:
-    table = frame(hierarchy(seed, slow))
-    shuffled = table.sample(frac=1.0, random_state=seed)
-    one, other = (generative(coefficients_of_table(given)) for given in (table, shuffled))
-    assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(other), strict=True))
-
-
-@pytest.mark.slow
-@few
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.tuples(*[st.floats(1e-6, 1e6)] * 3))
-def test_other_units_give_the_same_groups_and_scaled_figures(seed, slow, units):
+def test_groups_depend_neither_on_the_order_of_rows_nor_on_units_nor_on_names_of_nodes(seed, slow, units):
     table = frame(hierarchy(seed, slow))
-    scale = np.array(units)
-    one = generative(coefficients_of_table(table))
-    other = generative(
-        coefficients_of_table(table.assign(**{t: table[t] * u for t, u in zip(TERMS, units, strict=True)}))
+    in_units = table.assign(**{t: table[t] * u for t, u in zip(TERMS, units, strict=True)})
+    backwards = table.assign(node=7 - table["node"])
+    one, shuffled, other, renamed = (
+        generative(coefficients_of_table(given))
+        for given in (table, table.sample(frac=1.0, random_state=seed), in_units, backwards)
     )
+    assert all(np.array_equal(a, b) for a, b in zip(parts(one), parts(shuffled), strict=True))
+    back = renamed.group_of_node[::-1]
+    same = [(a == b) for a in one.group_of_node for b in one.group_of_node]
+    assert [(a == b) for a in back for b in back] == same
+    scale = np.array(units)
     assert np.array_equal(one.group_of_node, other.group_of_node)
     for a, b in zip(parts(one), parts(other), strict=True):
         factor = scale if a.ndim == 1 else np.outer(scale, scale)
         size = np.sqrt(np.abs(np.outer(np.diag(a), np.diag(a)))) if a.ndim == 2 else np.abs(a)
         assert np.all(np.abs(b / factor - a) <= 1e-6 * size + 1e-300)
-
-
-@pytest.mark.slow
-@few
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_other_names_of_nodes_give_the_same_groups_under_those_names(seed: int, slow: bool) -> None:
-    data = hierarchy(seed, slow)
-    table = frame(data)
-    renamed = table.assign(node=7 - table["node"])  # the same nodes, backwards
-    one, other = (generative(coefficients_of_table(given)) for given in (table, renamed))
-    same = [(a == b) for a in one.group_of_node for b in one.group_of_node]
-    back = other.group_of_node[::-1]
-    assert [(a == b) for a in back for b in back] == same
 
 
 @few

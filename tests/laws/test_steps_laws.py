@@ -33,13 +33,9 @@ def series(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(small_series)
-def test_the_rank_cusum_is_what_counting_pairs_gives(values: list[float]) -> None:
+def test_the_rank_cusum_and_theil_and_sens_slope_are_what_all_pairs_give(values: list[float]) -> None:
     change = rank_cusum.largest_change(np.array(values))
     assert (change.index, change.spread) == slow.largest_change(values)
-
-
-@given(small_series)
-def test_theil_and_sens_slope_is_what_all_pairs_give(values: list[float]) -> None:
     dates = [1.5 * i for i in range(len(values))]
     slope, rising = theil_sen(np.array(dates), np.array(values))
     expected, pairs = slow.theil_sen(dates, values)
@@ -48,28 +44,15 @@ def test_theil_and_sens_slope_is_what_all_pairs_give(values: list[float]) -> Non
 
 
 @settings(max_examples=30)
-@given(seeds, st.integers(-30, 30))
-def test_the_unit_of_the_values_does_not_matter(seed: int, power: int) -> None:
+@given(seeds, st.integers(-30, 30), st.integers(-(10**6), 10**6))
+def test_neither_the_unit_nor_the_order_of_a_series_matters_and_a_shift_of_dates_shifts_its_steps(seed, power, shift_s):
     dates, values = series(seed)
-    assert find_steps(dates, values * 2.0**power) == find_steps(dates, values)
-    assert drift(dates, values * 2.0**power) == drift(dates, values)
-
-
-@settings(max_examples=30)
-@given(seeds, st.integers(-(10**6), 10**6))
-def test_a_shift_of_all_dates_shifts_the_steps(seed: int, shift_s: int) -> None:
-    dates, values = series(seed)
-    here, there = find_steps(dates, values).steps, find_steps(dates + shift_s, values).steps
-    assert [(s.after_s + shift_s, s.before_s + shift_s, s.relative_size) for s in here] == [
-        (s.after_s, s.before_s, s.relative_size) for s in there
+    here, trend = find_steps(dates, values), drift(dates, values)
+    assert find_steps(dates, values * 2.0**power) == here
+    assert drift(dates, values * 2.0**power) == drift(dates + shift_s, values) == trend
+    assert [(s.after_s + shift_s, s.before_s + shift_s, s.relative_size) for s in here.steps] == [
+        (s.after_s, s.before_s, s.relative_size) for s in find_steps(dates + shift_s, values).steps
     ]
-    assert drift(dates + shift_s, values) == drift(dates, values)
-
-
-@settings(max_examples=30)
-@given(seeds)
-def test_the_order_in_which_a_series_is_written_does_not_matter_even_of_equal_dates(seed: int) -> None:
-    dates, values = series(seed)
     dates = np.floor(dates / 60)  # several values a date
     order = np.random.default_rng(seed).permutation(len(dates))
     assert find_steps(dates[order], values[order]) == find_steps(dates, values)
@@ -148,24 +131,14 @@ def cells(sizes: list[tuple[int, int, int]]) -> str:
     return cells_text(pandas.DataFrame(sizes, columns=["m", "n", "k"]), ["m", "n", "k"])
 
 
-@given(SIZES, st.integers(1, 5), st.randoms(use_true_random=False))
+@given(SIZES, st.tuples(*[st.integers(1, 2048)] * 3), st.integers(1, 5), st.randoms(use_true_random=False))
 @settings(max_examples=50)
-def test_neither_order_nor_repetition_of_all_sizes_makes_another_stratum(sizes, times, random):
+def test_a_size_more_makes_another_stratum_and_neither_order_repetition_nor_type_does(sizes, size, times, random):
     again = sizes * times
     random.shuffle(again)
     assert cells(again) == cells(sizes)
-
-
-@given(SIZES, st.tuples(*[st.integers(1, 2048)] * 3))
-@settings(max_examples=50)
-def test_a_size_more_makes_another_stratum_unless_it_is_the_only_one(sizes, size):
     # one size alone is the same mixture however often it was measured
     assert (cells([*sizes, size]) == cells(sizes)) == (set(sizes) == {size})
-
-
-@given(SIZES)
-@settings(max_examples=50)
-def test_a_column_of_whole_numbers_read_as_floats_is_the_same(sizes):
     frame = pandas.DataFrame(sizes, columns=["m", "n", "k"])
     assert cells_text(frame.astype(float), ["m", "n", "k"]) == cells_text(frame, ["m", "n", "k"])
 

@@ -31,7 +31,7 @@ def traced(request: pytest.FixtureRequest) -> Prediction:
     return predict(request.param, load_platform("dahu"), runs=1, seed=5, trace=TraceRequest())
 
 
-def test_the_rows_of_a_rank_add_up_to_its_time_in_every_category(traced: Prediction) -> None:
+def test_the_rows_of_a_rank_follow_without_a_gap_and_add_up_to_its_time_in_every_category(traced: Prediction) -> None:
     trace, breakdown = traced.trace, traced.breakdown
     parts, _ = split(trace)
     by_rank = numpy.zeros((breakdown.ranks, len(CATEGORIES)))
@@ -40,10 +40,7 @@ def test_the_rows_of_a_rank_add_up_to_its_time_in_every_category(traced: Predict
     assert breakdown.by_rank_s.sum(axis=1).max() == pytest.approx(traced.run_list[0].time_s, rel=1e-9)
     assert sum(breakdown.total_s.values()) == pytest.approx(breakdown.ranks * breakdown.time_s, rel=1e-9)
     numpy.testing.assert_allclose(breakdown.by_step_s.sum(axis=0), breakdown.by_rank_s.sum(axis=0), rtol=1e-9)
-
-
-def test_the_calls_of_a_rank_follow_each_other_without_a_gap(traced: Prediction) -> None:
-    calls = traced.trace.where(traced.trace.kind != PHASE)
+    calls = trace.where(trace.kind != PHASE)
     for rank in calls.ranks:
         own = calls.where(calls.rank == rank)
         assert own.start_s[0] == 0.0
@@ -69,21 +66,15 @@ def test_a_trace_changes_nothing_and_survives_its_file(traced: Prediction, tmp_p
     assert [read.names[i] for i in read.name] == [traced.trace.names[i] for i in traced.trace.name]
 
 
-def test_chosen_ranks_and_steps_are_the_rows_of_the_whole_trace(traced: Prediction) -> None:
-    whole = traced.trace
+def test_chosen_ranks_and_steps_are_the_rows_of_the_whole_trace_which_are_estimated_well(traced: Prediction) -> None:
+    hpl, whole = traced.application, traced.trace
+    estimate = hpl.on().trace_rows(range(hpl.ranks), range(-(-hpl.n // hpl.nb)))
+    assert 1 / 3 < estimate / len(whole) < 3
     chosen = TraceRequest(ranks=(1, 4), steps=(2, 3))
     part = predict(traced.application, load_platform("dahu"), runs=1, seed=5, trace=chosen).trace
     same = whole.where(numpy.isin(whole.rank, (1, 4)) & numpy.isin(whole.step, (2, 3)))
     numpy.testing.assert_array_equal(part.start_s, same.start_s)
     numpy.testing.assert_array_equal(part.name, same.name)
-
-
-def test_an_estimate_of_the_rows_is_right_within_a_factor_of_three(traced: Prediction) -> None:
-    hpl = traced.application
-    assert isinstance(hpl, Hpl)
-    assert traced.trace is not None
-    estimate = hpl.on().trace_rows(range(hpl.ranks), range(-(-hpl.n // hpl.nb)))
-    assert 1 / 3 < estimate / len(traced.trace) < 3
 
 
 def test_of_a_large_run_the_edges_of_the_grid_and_the_middle_are_traced() -> None:

@@ -226,23 +226,6 @@ def test_ctrl_c_before_oarsub_told_the_number_deletes_the_job_by_its_name(oar: P
     assert _words(oar, "oardel") == ["77"]
 
 
-@pytest.mark.parametrize(
-    ("request_", "complaint"),
-    [
-        (Request(image="-x"), "--image is"),
-        (Request(ssh_config=Path("x")), "--ssh-config is used on nodes with an image"),
-        (Request(job="12; true"), "is not an? .* job id"),
-        (Request(job="12", walltime_s=60), "does not support --walltime"),
-        (Request(count=-1), "count is -1"),
-        (Request(properties="a\nb"), "--constraint is"),
-        (Request(nodes="a';drop"), "not a set of nodes"),
-    ],
-)
-def test_bad_requests_are_refused_by_name(oar: Path, request_: Request, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        scheduler("oar").plan(request_)
-
-
 def test_without_oar_the_missing_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OAR_JOB_ID", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

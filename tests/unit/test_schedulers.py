@@ -186,6 +186,30 @@ def test_a_walltime_is_rounded_up_and_an_hour_where_nobody_says() -> None:
     assert Request().duration_s() == 3600
 
 
+@pytest.mark.parametrize(
+    ("name", "request_", "complaint"),
+    [
+        ("slurm", Request(job="12", queue="q"), "does not support --queue"),
+        ("slurm", Request(job="12; true"), "is not an? .* job id"),
+        ("slurm", Request(nodes="n1", count=2), "give one of them"),
+        ("slurm", Request(count=0), "count is 0"),
+        ("slurm", Request(queue="-x"), "--queue is '-x'"),
+        ("slurm", Request(nodes="n1;x"), "not a set of nodes"),
+        ("oar", Request(image="-x"), "--image is"),
+        ("oar", Request(ssh_config=Path("x")), "--ssh-config is used on nodes with an image"),
+        ("oar", Request(job="12; true"), "is not an? .* job id"),
+        ("oar", Request(job="12", walltime_s=60), "does not support --walltime"),
+        ("oar", Request(properties="a\nb"), "--constraint is"),
+        ("oar", Request(nodes="a';drop"), "not a set of nodes"),
+    ],
+)
+def test_bad_requests_are_refused_by_name(name: str, request_: Request, complaint: str, monkeypatch) -> None:
+    for variable in ("SLURM_JOB_ID", "OAR_JOB_ID"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(InputError, match=complaint):
+        scheduler(name).plan(request_)
+
+
 @pytest.fixture
 def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file whose lines `squeue` answers with, one a call."""
