@@ -140,11 +140,20 @@ def changed(value: object, usual: object, places: range, count: int = 480) -> li
     return [value if i in places else usual for i in range(count)]
 
 
-def test_a_quiet_node_and_one_of_which_nothing_was_seen_get_no_verdict() -> None:
+def test_a_quiet_node_a_slewed_clock_and_the_ticks_of_the_kernel_get_no_verdict() -> None:
     assert verdicts({"node1": reference()}, {"node1": samples()}) == []
     assert verdicts({}, {}) == []
     assert verdicts({"node1": ([], [])}, {"node1": {}}) == []
     assert list(monitored("node1", {"time_s": []})) == []
+    # one sample an hour, and the kernel's fastest correction: 1.8 s in between
+    hours = [3600.0 * i for i in range(480)]
+    slewed = samples(time_s=[NOON + h * (1 + 499e-6) for h in hours], monotonic_s=hours)
+    assert list(monitored("node1", slewed)) == []
+    assert list(monitored("node1", samples(time_s=[NOON + 5.0 * i + 0.004 * (i % 2) for i in range(480)]))) == []
+    assert list(monitored("n", samples(other_users_cpu_s=busy(0.05, range(480))))) == []
+    fast = [0.1 * i for i in range(480)]  # ten samples a second, each with two ticks of a hundredth: 0.2 cores
+    ticks = samples(time_s=fast, monotonic_s=fast, other_users_cpu_s=[0.02 * (i % 2) for i in range(480)])
+    assert list(monitored("n", ticks)) == []
 
 
 def test_a_step_is_named_with_its_size_date_chance_and_temperature() -> None:
@@ -196,13 +205,6 @@ def test_another_user_is_named_from_the_sample_before_on() -> None:
     (found,) = monitored("node1", users)
     assert (found.kind, found.start_s, found.end_s) == ("other user", NOON + 495, NOON + 510)
     assert found.message == "node1: 1000:python, 1001:make -j used up to 1.5 cores from 12:08:15 to 12:08:30 UTC"
-
-
-def test_a_twentieth_of_a_core_and_the_ticks_of_the_kernel_are_nobody() -> None:
-    assert list(monitored("n", samples(other_users_cpu_s=busy(0.05, range(480))))) == []
-    fast = [0.1 * i for i in range(480)]  # ten samples a second, each with two ticks of a hundredth: 0.2 cores
-    ticks = samples(time_s=fast, monotonic_s=fast, other_users_cpu_s=[0.02 * (i % 2) for i in range(480)])
-    assert list(monitored("n", ticks)) == []
 
 
 def test_time_that_the_hypervisor_took_is_named_above_one_per_cent_and_the_ticks() -> None:
@@ -257,11 +259,3 @@ def test_failed_runs_of_the_reference_kernel_say_nothing() -> None:
     assert step == clean
     with pytest.raises(InputError, match="a has 1 dates and 0 durations"):
         verdicts({"a": ([1.0], [])}, {})
-
-
-def test_a_clock_that_is_slewed_was_not_set() -> None:
-    # one sample an hour, and the kernel's fastest correction: 1.8 s in between
-    hours = [3600.0 * i for i in range(480)]
-    slewed = samples(time_s=[NOON + h * (1 + 499e-6) for h in hours], monotonic_s=hours)
-    assert list(monitored("node1", slewed)) == []
-    assert list(monitored("node1", samples(time_s=[NOON + 5.0 * i + 0.004 * (i % 2) for i in range(480)]))) == []

@@ -193,15 +193,12 @@ def test_glue_is_the_phase_less_its_kernels_and_the_clock():
     assert glue["pdfact_glue"].m.tolist() == [100.0]
 
 
-def test_the_clock_is_subtracted_and_phases_are_no_kernels():
+def test_the_clock_is_subtracted_phases_are_no_kernels_and_streamed_products_are_never_cold():
     table = pooled_observations([observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 0), ("pdfact", 1, 1, 0, 0.0, 1.0, 0)])])
     kernels = calls_by_kernel(table)
     assert list(kernels) == ["dgemm"]
     assert kernels["dgemm"].duration_s == pytest.approx([1e-6 - CLOCK_S])
     assert kernels["dgemm"].cold.tolist() == [True]
-
-
-def test_streamed_products_of_a_first_step_are_as_good_as_any():
     rows = [("dgemm_nn", 2000, 1500, 128, 1.0, 1e-2, 0), ("dgemm_nn", 2000, 100, 128, 1.1, 1e-3, 0)]
     rows += [("dlaswp00N", 128, 20000, 2000, 1.2, 1e-2, 0)]
     kernels = calls_by_kernel(pooled_observations([observations(rows)]))
@@ -225,12 +222,17 @@ def test_a_line_without_noise_has_no_breakpoint_and_its_own_coefficients(objecti
     assert fitted.segments[0].slope == pytest.approx(3e-10, rel=1e-9)
 
 
-def test_predict_uses_the_segment_that_ends_at_its_breakpoint():
+def test_a_segment_ends_at_its_breakpoint_and_given_ones_are_moved_to_the_size_below():
     x = np.arange(1.0, 21.0)
     y = np.where(x <= 10, 1.0, 100.0)
     line = segment(x, y, objective="ordinary", n_breakpoints=1)
     assert line.breakpoints == (10.0,)
     assert line.predict([10.0, 11.0]) == pytest.approx([1.0, 100.0])
+    x = np.arange(1.0, 41.0)
+    y = np.where(x <= 20, 1 + x, 100 + 2 * x)
+    fitted = segment(x, y, breakpoints=[20.7])
+    assert fitted.breakpoints == (20.0,)
+    assert [line.slope for line in fitted.segments] == pytest.approx([1, 2])
 
 
 def test_every_further_breakpoint_is_listed_with_what_it_gains():
@@ -242,14 +244,6 @@ def test_every_further_breakpoint_is_listed_with_what_it_gains():
     assert min(fitted.gains[:2]) > 5
     assert max(fitted.gains[2:]) < 1.2
     assert fitted.table().count("<- chosen") == 1
-
-
-def test_given_breakpoints_are_taken_and_moved_to_the_size_below():
-    x = np.arange(1.0, 41.0)
-    y = np.where(x <= 20, 1 + x, 100 + 2 * x)
-    fitted = segment(x, y, breakpoints=[20.7])
-    assert fitted.breakpoints == (20.0,)
-    assert [line.slope for line in fitted.segments] == pytest.approx([1, 2])
 
 
 @pytest.mark.parametrize(

@@ -51,21 +51,21 @@ def test_sizes_beyond_the_product_of_integers_are_exact(blas: Library) -> None:
     assert dgemm(blas, "N", "N", 2_000_000, 3_000_000, 1000).flops == 2 * 2e6 * 3e6 * 1e3
 
 
-def cblas_dgemm(blas: Library, order: int, transa: int, transb: int, m: int, n: int, k: int) -> Charge:
-    blas.c("cblas_dgemm", order, transa, transb, m, n, k, ONE, A, 8, A, 8, ONE, A, 8)
+def cblas_dgemm(blas: Library, order: int, transa: int, transb: int) -> Charge:
+    blas.c("cblas_dgemm", order, transa, transb, 2, 3, 4, ONE, A, 8, A, 8, ONE, A, 8)
     return blas.charge()
 
 
-def test_a_column_major_cblas_call_is_fortrans(blas: Library) -> None:
-    charge = cblas_dgemm(blas, COLUMN_MAJOR, TRANS, NO_TRANS, 2, 3, 4)
+def test_a_column_major_cblas_call_is_fortrans_and_a_row_major_one_that_of_the_transposes(blas: Library) -> None:
+    charge = cblas_dgemm(blas, COLUMN_MAJOR, TRANS, NO_TRANS)
     assert (charge.kernel, charge.size) == ("dgemm_nn", (2, 3, 4))
-
-
-def test_a_row_major_product_is_the_column_major_one_of_the_transposes(blas: Library) -> None:
     # C' = B' A': the second operand is A, the rows are those of C'.
-    charge = cblas_dgemm(blas, ROW_MAJOR, TRANS, NO_TRANS, 2, 3, 4)
+    charge = cblas_dgemm(blas, ROW_MAJOR, TRANS, NO_TRANS)
     assert (charge.kernel, charge.size) == ("dgemm", (3, 2, 4))
-    assert cblas_dgemm(blas, ROW_MAJOR, NO_TRANS, CONJ_TRANS, 2, 3, 4).kernel == "dgemm_nn"
+    assert cblas_dgemm(blas, ROW_MAJOR, NO_TRANS, CONJ_TRANS).kernel == "dgemm_nn"
+    blas.c("cblas_dgemv", ROW_MAJOR, NO_TRANS, 5, 7, ONE, A, 8, A, 1, ONE, A, 1)
+    blas.c("cblas_dger", ROW_MAJOR, 5, 7, ONE, A, 1, A, 1, A, 8)
+    assert [(charge.kernel, charge.size) for charge in blas.charges()] == [("dgemv", (7, 5, 0)), ("dger", (7, 5, 0))]
 
 
 @pytest.mark.parametrize(("side", "kernel", "order"), [("L", "dtrsm_left", 5), ("r", "dtrsm", 7)])
@@ -74,12 +74,6 @@ def test_the_side_of_dtrsm_decides_kernel_and_order(blas: Library, side: str, ke
     charge = blas.charge()
     # One multiplication for each of the order·(order + 1)/2 elements of the triangle, an addition off the diagonal.
     assert (charge.kernel, charge.size, charge.flops) == (kernel, (5, 7, order), 5 * 7 * order)
-
-
-def test_row_major_matrix_vector_kernels_exchange_m_and_n(blas: Library) -> None:
-    blas.c("cblas_dgemv", ROW_MAJOR, NO_TRANS, 5, 7, ONE, A, 8, A, 1, ONE, A, 1)
-    blas.c("cblas_dger", ROW_MAJOR, 5, 7, ONE, A, 1, A, 1, A, 8)
-    assert [(charge.kernel, charge.size) for charge in blas.charges()] == [("dgemv", (7, 5, 0)), ("dger", (7, 5, 0))]
 
 
 def test_kernels_of_vectors_have_their_length_as_n(blas: Library) -> None:
@@ -174,10 +168,13 @@ def test_nothing_is_written_before_a_matrix_whose_leading_dimension_is_negative(
     assert list(around) == [0.0] * 12
 
 
-def test_dlaset_sets_off_and_on_the_diagonal(blas: Library) -> None:
+def test_dlaset_sets_off_and_on_the_diagonal_and_a_rotation_changes_nothing(blas: Library) -> None:
     a = doubles(*[9.0] * 6)
     blas.fortran("dlaset", "A", 2, 3, 0.5, 2.0, a, 2)
     assert list(a) == [2.0, 0.5, 0.5, 2.0, 0.5, 0.5]
+    a, b, cosine, sine = doubles(3), doubles(4), doubles(9), doubles(9)
+    blas.fortran("drotg", a, b, cosine, sine)
+    assert [x[0] for x in (a, b, cosine, sine)] == [3, 0, 1, 0]
 
 
 def test_dgetrf_leaves_the_matrix_and_gives_the_identity_as_pivots(blas: Library) -> None:
@@ -222,12 +219,6 @@ def test_eigenvalues_and_singular_values_are_distinct_and_ordered(blas: Library)
     assert (found[0], list(values)) == (2, [1, 2, 0, 0])
     blas.fortran("dgesvd", "N", "N", 4, 3, A, 4, values, A, 1, A, 1, A, 64, integers(9))
     assert list(values) == [3, 2, 1, 0]
-
-
-def test_a_rotation_changes_nothing(blas: Library) -> None:
-    a, b, cosine, sine = doubles(3), doubles(4), doubles(9), doubles(9)
-    blas.fortran("drotg", a, b, cosine, sine)
-    assert [x[0] for x in (a, b, cosine, sine)] == [3, 0, 1, 0]
 
 
 @pytest.mark.parametrize(("name", "real"), [("dlamch", np.float64), ("slamch", np.float32)])

@@ -73,7 +73,7 @@ def test_quantiles_of_one_and_two_degrees_are_those_of_the_closed_forms(probabil
     assert student_quantile(probability, 2) == pytest.approx(two, rel=1e-9, abs=1e-12)
 
 
-def test_the_last_fifth_of_thirty_values_is_found() -> None:
+def test_a_stretch_at_the_end_lasts_one_in_the_middle_does_not_and_an_outlier_is_none() -> None:
     rng = np.random.default_rng(1)
     x = 0.003 * rng.normal(size=30)
     x[24:] += 0.03
@@ -81,9 +81,6 @@ def test_the_last_fifth_of_thirty_values_is_found() -> None:
     assert (shift.first, shift.last) in ((24, 30), (0, 24))
     assert shift.lasts
     assert shift.p_value < 0.001
-
-
-def test_a_stretch_in_the_middle_does_not_last() -> None:
     x = np.zeros(200)
     x[60:90] = 1.0
     shift = largest_shift(x + 0.1 * np.random.default_rng(2).normal(size=200))
@@ -91,9 +88,6 @@ def test_a_stretch_in_the_middle_does_not_last() -> None:
     assert abs(shift.first - 60) <= 4
     assert abs(shift.last - 90) <= 4
     assert shift.count == 200
-
-
-def test_a_single_outlier_is_no_stretch() -> None:
     x = 0.003 * np.random.default_rng(3).normal(size=30)
     x[11] += 0.5
     assert largest_shift(x).p_value > 0.05
@@ -121,7 +115,7 @@ def test_the_rank_agrees_with_scipy(count: int, miss: float) -> None:
     assert 2 * stats.binom.cdf(rank, count, 0.5) > miss * (1 - 1e-9)
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def test_the_interval_of_a_mean_is_students_and_that_of_a_median_is_between_ordered_values() -> None:
     # mean 10, sd 1, t(2, 0.975) = 4.30265: half-width 4.30265 / sqrt(3) = 2.48414
     progress = assess([9.0, 10.0, 11.0], THREE)
     assert (progress.estimate, progress.interval) == (10, pytest.approx((7.51586, 12.48414), rel=1e-5))
@@ -129,17 +123,11 @@ def test_the_interval_of_a_mean_is_students() -> None:
     assert progress.reached
     assert progress.more == 0
     assert str(progress) == "mean ± 24.8 % (95 % confidence, 3 values), the target of 25 % is reached"
-
-
-def test_the_interval_of_a_geometric_mean_is_that_of_the_logarithms() -> None:
     target = Target(relative_half_width=0.25, least=3, most=3, statistic="geometric mean")
     progress = assess([math.exp(-1), 1.0, math.e], target)
     assert progress.estimate == pytest.approx(1)
     assert progress.interval == pytest.approx((math.exp(-2.48414), math.exp(2.48414)), rel=1e-4)
     assert not progress.reached
-
-
-def test_the_interval_of_a_median_is_between_ordered_values() -> None:
     progress = assess([float(v) for v in range(10, 0, -1)], Target(statistic="median", least=10, most=10))
     assert (progress.estimate, progress.interval) == (5.5, (2, 9))
 
@@ -171,28 +159,22 @@ def test_what_is_still_needed_is_up_to_the_look_at_which_it_will_be_narrow_enoug
     assert assess(WIDE, Target(relative_half_width=0.001)).more == 1000 - 20  # out of reach: as many as there may be
 
 
-def test_nothing_is_relative_to_a_mean_of_zero() -> None:
+def test_nothing_is_relative_to_a_mean_of_zero_and_at_the_most_it_ends() -> None:
     progress = assess([0.0] * 20, Target())
     assert progress.relative_half_width == math.inf
     assert not progress.reached
     assert progress.more == 10
     assert "no relative width" in str(progress)
-
-
-def test_at_the_most_it_ends_whether_or_not_the_target_is_reached() -> None:
     progress = assess(WIDE, Target(least=10, most=20))
     assert (progress.reached, progress.more) == (False, 0)
 
 
-def test_a_budget_goes_to_those_furthest_from_their_target_first() -> None:
+def test_a_budget_goes_to_those_furthest_from_their_target_and_counts_the_mean_duration_of_each() -> None:
     levels = {"wide": WIDE, "wider": [0.1, 3.9] * 10, "new": []}
     target, costs_s = Target(relative_half_width=0.1), dict.fromkeys(levels, 1.0)
     assert next_round(levels, target, seconds=15, costs_s=costs_s) == {"wide": 0, "wider": 0, "new": 15}
     assert next_round(levels, target, seconds=100, costs_s=costs_s) == {"wide": 0, "wider": 80, "new": 20}
     assert next_round(levels, target, seconds=0, costs_s=costs_s) == dict.fromkeys(levels, 0)
-
-
-def test_a_budget_in_seconds_counts_the_mean_duration_of_each_level() -> None:
     # 2 s an observation: 9 s are four of them
     assert next_round({"wide": WIDE}, Target(), seconds=9.0) == {"wide": 4}
     # 0.3 s at 0.1 s each are three, whatever the rounding of 0.3 / 0.1
@@ -210,7 +192,7 @@ def test_a_round_gives_each_level_what_it_needs() -> None:
     assert next_round(levels, Target(relative_half_width=0.1)) == {"wide": 210, "narrow": 0, "new": 20}
 
 
-def test_one_value_against_four_is_what_the_formula_gives_by_hand() -> None:
+def test_one_value_or_several_against_four_are_what_the_formula_gives_by_hand() -> None:
     # mean 3, s² = 10/3, n = 4: t = 4 / 5 (7 - 3)² / (10/3) = 3.84, that is Student's 1.9596 with 3 degrees of freedom
     found = region_test([1.0, 2.0, 4.0, 5.0], [7.0], confidence=0.95)
     assert found.statistic == pytest.approx(3.84)
@@ -219,11 +201,11 @@ def test_one_value_against_four_is_what_the_formula_gives_by_hand() -> None:
     # (9.3): 3 ± s sqrt(5/4 F(0.95; 1, 3)) with F = 10.128
     assert found.low == pytest.approx(3 - np.sqrt(10 / 3 * 5 / 4 * 10.12796), rel=1e-6)
     assert found.high == pytest.approx(3 + np.sqrt(10 / 3 * 5 / 4 * 10.12796), rel=1e-6)
-
-
-def test_several_new_values_are_a_t_test_whose_variance_is_that_of_the_earlier_ones() -> None:
     found = region_test([1.0, 2.0, 4.0, 5.0], [1.0, 0.0, -1.0])
     assert (found.statistic, found.direction) == (pytest.approx(4 * 3 / 7 * 9 / (10 / 3)), -1)
+    found = region_test(np.random.default_rng(1).normal(size=(9, 3)), np.full((1, 3), 0.5))
+    assert (found.direction, found.low, found.high) == (0, None, None)
+    assert found.p_value is not None
 
 
 def test_the_end_of_the_interval_is_where_p_is_the_level() -> None:
@@ -231,12 +213,6 @@ def test_the_end_of_the_interval_is_where_p_is_the_level() -> None:
     end = region_test(reference, [0.0], confidence=0.9999).high
     assert end is not None
     assert region_test(reference, [end]).p_value == pytest.approx(1e-4)
-
-
-def test_several_variables_have_neither_direction_nor_interval() -> None:
-    found = region_test(np.random.default_rng(1).normal(size=(9, 3)), np.full((1, 3), 0.5))
-    assert (found.direction, found.low, found.high) == (0, None, None)
-    assert found.p_value is not None
 
 
 def test_a_singular_covariance_is_one_that_needs_more_observations() -> None:

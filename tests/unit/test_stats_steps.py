@@ -48,18 +48,12 @@ def test_a_step_is_found_between_the_samples_where_it_happened() -> None:
     assert step.p_value < 0.001
 
 
-def test_a_step_without_any_noise_is_found() -> None:
+def test_a_step_without_noise_is_found_outliers_and_small_ones_are_none() -> None:
     (step,) = find_steps(range(60), [1.0] * 30 + [2.0] * 30).steps
     assert (step.after_s, step.before_s, step.relative_size) == (29, 30, 1)
-
-
-def test_outliers_are_no_step() -> None:
     values = noise(80)
     values[[3, 17, 18, 40, 77, 78, 79]] *= 10
     assert find_steps(range(80), values).steps == ()
-
-
-def test_a_step_below_the_least_size_is_none_however_certain() -> None:
     values = noise(2000, sd=0.001)
     values[1000:] *= 1.004
     assert find_steps(range(2000), values).steps == ()
