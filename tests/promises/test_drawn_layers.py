@@ -58,15 +58,12 @@ def test_a_discrepancy_is_log_normal_with_mean_1_however_wide(which: str, sd: fl
     assert_log_normal(seen, sd)
 
 
-def test_the_factor_of_a_piece_multiplies_that_of_its_kernel_and_is_drawn_apart() -> None:
+def test_the_factor_of_a_piece_multiplies_that_of_its_kernel_and_every_piece_has_another() -> None:
     both, kernel, piece = (
         factors(platform(**sds), runs=50) for sds in ({"kernel": 0.1, "second": 0.2}, {"kernel": 0.1}, {"second": 0.2})
     )
     assert both == pytest.approx(kernel * piece, rel=1e-9)
     assert abs(np.corrcoef(np.log(kernel), np.log(piece))[0, 1]) < 0.6  # 50 independent pairs: beyond once in 10^5
-
-
-def test_each_piece_has_a_factor_of_its_own() -> None:
     # k = 32 is the first piece's, k = 64 the second's
     small = Hpl(n=512, nb=32, p=1, q=1, nbmin=32)
     machine = platform(first=0.1, second=0.1)

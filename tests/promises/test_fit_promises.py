@@ -43,14 +43,11 @@ def repetitions() -> list[tuple[np.ndarray, np.ndarray]]:
     return results
 
 
-def test_each_coefficient_lies_in_its_95_percent_interval_at_that_rate(repetitions):
+def test_coefficients_are_unbiased_and_in_their_95_percent_intervals_at_that_rate(repetitions):
     hits = np.array([np.abs(error) <= 1.959964 * sd for error, sd in repetitions]).sum(axis=0)
     # 200 repetitions at 0.95: all but two in a million such experiments count between these.
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], len(repetitions), 0.95)
     assert np.all((hits >= low) & (hits <= high)), dict(zip(TERMS, hits, strict=True))
-
-
-def test_coefficients_are_unbiased(repetitions):
     errors = np.array([error for error, _ in repetitions])
     standard_error = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
     assert np.all(np.abs(errors.mean(axis=0)) < 5 * standard_error)

@@ -182,17 +182,11 @@ def test_a_budget_that_does_not_hold_the_fewest_blocks_is_refused_and_leaves_not
 STAT = "cpu  1000 10 200 9999 55 3 7 40 500 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"
 
 
-def test_busy_time_leaves_out_idle_waiting_and_stolen_time_and_counts_guests_once() -> None:
+def test_load_of_others_is_busy_time_less_our_own_without_idle_and_stolen_time_and_ticks_are_none() -> None:
     # 1000 + 10 + 200 + 3 + 7 ticks; the guests' 500 are part of the user's 1000
     assert parse_stat(STAT, 100) == (12.2, 0.4)
-
-
-def test_load_of_others_is_busy_time_less_our_own() -> None:
     load = load_between(Sample(10.0, 100.0, 1.0, 5.0), Sample(14.0, 107.0, 1.5, 9.0), cores=2)
     assert load == Load(wall_s=4.0, cores=2, own_cpu_s=4.0, others_cpu_s=3.0, steal_s=0.5)
-
-
-def test_a_quiet_probe_is_not_disturbed_and_ticks_do_not_make_it_so() -> None:
     assert Load(2.0, 2, 2.0, 0.04, 0.0).disturbances() == ()
     assert Load(0.1, 2, 0.1, 0.03, 0.03).disturbances() == ()  # granularity of /proc/stat in a short run
     assert Load(2.0, 2, 2.0, -0.03, 0.0).disturbances() == ()

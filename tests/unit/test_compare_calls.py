@@ -251,16 +251,13 @@ def test_memory_joins_ranks_of_one_machine_that_map_the_same_piece() -> None:
     assert network_of(shared, (0, 0, 1), ("a", "b")) == "between nodes InfiniBand or RoCE; inside a node shared memory"
 
 
-def test_slots_of_a_host_are_added_up_and_faults_have_their_line() -> None:
+def test_slots_of_a_host_are_added_up_give_the_nodes_of_ranks_and_faults_have_their_line() -> None:
     assert read_slots("n1 slots=2 # first\nn2:1\n\nn1\n", "hosts") == {"n1": 3, "n2": 1}
     assert read_slots("cn[009-010] slots=8\n", "hosts") == {"cn009": 8, "cn010": 8}
     with pytest.raises(InputError, match=r"^hosts:2: host n2 has 0 slots"):
         read_slots("n1\nn2 slots=0\n", "hosts")
     with pytest.raises(InputError, match=r"^hosts: names no host"):
         read_slots("# nothing\n", "hosts")
-
-
-def test_the_node_of_a_rank_follows_from_the_slots() -> None:
     about = CampaignFacts(ranks=4, nodes=("x", "y"), slots=(1, 3))
     assert [about.node_of(rank) for rank in range(5)] == ["x", "y", "y", "y", ""]
 

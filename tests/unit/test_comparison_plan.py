@@ -186,11 +186,8 @@ _LOG = [
 ]
 
 
-def test_the_first_function_of_an_operation_between_its_marks_is_the_algorithm() -> None:
+def test_the_first_function_of_an_operation_between_its_marks_is_the_algorithm_without_marks_none() -> None:
     assert parse_bindings(_LOG, ["Bcast", "Scan", "Reduce_scatter_block"]) == ["pipeline", "unknown", "basic_linear"]
-
-
-def test_marks_that_are_not_ours_leave_all_unknown() -> None:
     assert parse_bindings(_LOG, ["Bcast", "Scan"]) == ["unknown", "unknown"]
     assert parse_bindings([], ["Bcast"]) == ["unknown"]
 

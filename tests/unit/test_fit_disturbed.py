@@ -37,15 +37,12 @@ def left(frames: list[pandas.DataFrame]) -> list[tuple[int, int, bool]]:
     return sorted(set(pairs))
 
 
-def test_disturbed_runs_are_left_out_where_three_blocks_have_an_undisturbed_one():
+def test_disturbed_runs_are_left_out_where_three_blocks_have_an_undisturbed_one_else_all_are_used():
     table = runs((0, 0, True), (0, 1, False), (1, 0, False), (2, 0, False), (3, 0, True), (4, 0, True), (4, 1, True))
     kept, short = without_disturbed([table], KERNELS)
     assert left(kept) == [(0, 1, False), (1, 0, False), (2, 0, False)]
     assert short == ()
     assert len(table) == 14  # what was given stays as it was
-
-
-def test_all_rows_are_used_where_too_few_blocks_have_an_undisturbed_run():
     table = runs((0, 0, True), (0, 1, False), (1, 0, False), (2, 0, True), (3, 0, True))
     kept, short = without_disturbed([table], KERNELS)
     assert short == ("dgemm 0",)
@@ -177,24 +174,15 @@ def observed(exponent: float, *, swing: float = 0.1, gap_s: float = 1.0) -> Freq
     return frequency_effect(table, fitted, {0: pandas.DataFrame({"monotonic_s": at, **samples})})
 
 
-def test_durations_that_go_with_the_clock_are_explained_by_it() -> None:
+def test_the_clock_explains_durations_that_go_with_it_and_no_others() -> None:
     found = observed(-1.0)
     assert found.exponent == pytest.approx(-1.0, abs=0.1)
     assert found.explained > 0.7
     assert "of what differs" in found.sentence
-
-
-def test_durations_that_do_not_are_not() -> None:
     found = observed(0.0)
     assert abs(found.exponent) < 5 * found.error
     assert found.explained < 0.1
-
-
-def test_a_clock_that_stands_still_explains_nothing() -> None:
     assert "too little to matter" in observed(-1.0, swing=1e-4).sentence
-
-
-def test_samples_too_far_apart_and_no_monitoring_say_nothing() -> None:
     assert observed(-1.0, gap_s=60.0) is None
 
 

@@ -128,12 +128,9 @@ def test_the_same_values_in_any_order_and_from_any_reference_have_the_same_modes
         )
 
 
-def test_ticks_of_a_clock_are_no_modes():
+def test_ticks_of_a_clock_and_a_few_odd_messages_are_no_modes():
     ticks = 300.0 + np.round(2.0 * np.random.default_rng(1).normal(size=1000))  # a sd of 0.7 %, in ticks of 0.3 %
     assert len(lognormal_modes(np.log(ticks))) == 1
-
-
-def test_a_few_odd_messages_are_no_mode():
     values = np.concatenate([0.1 * np.random.default_rng(1).normal(size=500), [2.0, 2.01, 2.02]])
     assert max(mode.mean for mode in lognormal_modes(values)) < 1.0
 

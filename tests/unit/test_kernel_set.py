@@ -58,19 +58,13 @@ def test_a_fallback_to_old_kernels_is_replaced_with_a_warning_that_says_why() ->
     assert "OPENBLAS_CORETYPE=SkylakeX" in warning
 
 
-def test_good_default_kernels_are_kept_without_a_word() -> None:
+def test_a_good_default_also_one_timed_again_is_kept_and_what_crashes_or_is_ignored_is_not_taken() -> None:
     timer = timer_of({None: [90.0], "SkylakeX": [93.0], "Zen": [60.0]}, {None: "Cooperlake"})
     chosen = choose_kernel_set(environment={}, flags=AVX512, timer=timer)
     assert (chosen.core_name, chosen.coretype_env, chosen.warnings) == ("Cooperlake", None, ())
-
-
-def test_a_default_disturbed_at_its_first_timing_is_timed_again_and_kept() -> None:
     timer = timer_of({None: [40.0, 92.0], "SkylakeX": [93.0]}, {None: "Cooperlake"})
     chosen = choose_kernel_set(environment={}, flags=AVX512, timer=timer)
     assert (chosen.coretype_env, chosen.gflops) == (None, 92.0)
-
-
-def test_kernels_that_crash_or_that_a_fixed_library_ignores_are_not_taken() -> None:
     # Zen crashes (absent); SkylakeX is ignored by a library built for one set: it reports the default's name.
     timer = timer_of({None: [20.0], "SkylakeX": [99.0]}, {None: "Prescott", "SkylakeX": "Prescott"})
     assert choose_kernel_set(environment={}, flags=AVX512, timer=timer).coretype_env is None

@@ -201,12 +201,9 @@ def test_a_lock_that_another_holds_is_not_taken(tmp_path: Path) -> None:
         assert hold_lock(third, tmp_path, "", wait=True)
 
 
-def test_every_result_comes_under_its_key_whatever_the_order():
+def test_every_result_comes_under_its_key_whatever_the_order_and_the_share_behind_grows_to_one():
     tasks = [Task(number, float(number % 3), lambda number=number: number * number) for number in range(20)]
     assert run_tasks(tasks) == {number: number * number for number in range(20)}
-
-
-def test_the_share_behind_grows_to_one():
     shares = []
     run_tasks([Task(number, 1.0, lambda: time.sleep(0.01)) for number in range(6)], shares.append)
     assert shares == sorted(shares)

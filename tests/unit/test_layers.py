@@ -162,27 +162,25 @@ def test_the_result_has_the_lag_and_the_digest_of_the_calibrated_platform(drifti
     assert "lag_s" not in predict(SMALL_HPL, drifting, runs=2).to_dict()["parameters"]
 
 
-def test_a_drift_that_is_left_out_is_told_where_it_matters(drifting: Platform, dahu: Platform) -> None:
+def test_a_drift_that_is_left_out_is_told_where_it_matters_and_a_lag_that_changes_nothing(
+    drifting: Platform, dahu: Platform
+) -> None:
     assert any("--lag 1h" in text for text in predict(SMALL_HPL, drifting, runs=2).warnings)
     little = override(drifting, {"days.drift.slope_per_s": "1.0e-9"})
     assert not any("drift" in text for text in predict(SMALL_HPL, little, runs=2).warnings)
     assert not any("drift" in text for text in predict(SMALL_HPL, dahu, runs=2).warnings)
-
-
-def test_a_platform_without_drift_says_that_a_lag_changes_nothing(dahu: Platform) -> None:
     later = predict(SMALL_HPL, dahu, runs=2, lag_s=600)
     assert later.time_s == predict(SMALL_HPL, dahu, runs=2).time_s
     assert any("does not say how the machine drifts" in text for text in later.warnings)
 
 
-def test_both_fields_survive_a_file_and_leave_other_digests_alone(dahu: Platform) -> None:
+def test_drift_and_sentinel_survive_a_file_and_a_bounded_drift_stops_growing(
+    dahu: Platform, drifting: Platform
+) -> None:
     whole = override(dahu, {"days.drift": DRIFT, "sentinel": SENTINEL})
     assert parse_platform(platform_text(whole)) == whole
     assert "drift" not in platform_text(dahu)
     assert whole.sentinel.gflops == pytest.approx(53.7, abs=0.1)
-
-
-def test_a_bounded_drift_stops_growing(drifting: Platform) -> None:
     bounded = override(drifting, {"days.drift.range_s": "10"})
     assert bounded.days.at_lag(600) == pytest.approx(bounded.days.at_lag(6000))
     assert bounded.days.at_lag(600).common_relative_sd < drifting.days.at_lag(600).common_relative_sd  # type: ignore[union-attr]
@@ -205,13 +203,10 @@ def with_modes(modes: str = MESSAGE_MODES) -> Platform:
     )
 
 
-def test_modes_are_drawn_the_same_for_a_seed_and_otherwise_for_another():
+def test_modes_are_drawn_the_same_for_a_seed_and_survive_a_file_and_the_text_for_the_emulation(tmp_path):
     runs = [run.time_s for run in predict(NOISY_HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
     assert runs == [run.time_s for run in predict(NOISY_HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
     assert runs != [run.time_s for run in predict(NOISY_HPL, load_platform("dahu"), runs=3, mapping=ACROSS).run_list]
-
-
-def test_modes_survive_a_file_and_the_text_for_the_emulation(tmp_path):
     dump_platform(with_modes(), tmp_path / "noisy.yaml")
     again = load_platform(tmp_path / "noisy.yaml")
     assert again.sha256 == with_modes().sha256

@@ -30,13 +30,10 @@ def slots_of(nodes_and_cores):
     return tuple(Slot(node, core) for node, core in nodes_and_cores)
 
 
-def test_sequential_fills_one_node_after_the_other(dahu):
+def test_sequential_fills_one_node_after_the_other_and_random_permutes_the_same_slots_by_its_seed(dahu):
     assert Mapping().cores(dahu, 70) == list(range(70))
     # 10 threads a rank: three ranks a node, and its last two cores stay empty.
     assert Mapping().cores(dahu, 5, threads=10) == [0, 10, 20, 32, 42]
-
-
-def test_random_is_a_permutation_of_the_slots_of_the_same_nodes_drawn_from_its_seed(dahu):
     first = Mapping("random", seed=7).cores(dahu, 1024)
     assert sorted(first) == list(range(1024))
     assert first != list(range(1024))
@@ -229,24 +226,18 @@ def pus(layout: Layout | None) -> list[int]:
     return [core.pu for core in layout.cores]
 
 
-def test_a_core_is_bound_to_its_first_thread_and_numbered_in_logical_order() -> None:
+def test_cores_are_bound_to_their_first_thread_and_numbered_in_logical_order_without_gaps() -> None:
     layout = from_hwloc(HWLOC_2, range(8))
     assert pus(layout) == [0, 1, 2, 3]
     assert [core.number for core in layout.cores] == [0, 1, 2, 3]
     assert [core.smt_pus for core in layout.cores] == [(0, 4), (1, 5), (2, 6), (3, 7)]
     assert layout.facts.socket == layout.facts.numa == layout.facts.l3 == (0, 0, 1, 1)
     assert layout.sockets == ((0, 1), (2, 3))
-
-
-def test_what_the_affinity_mask_takes_away_is_not_measured_and_the_rest_is_numbered_without_gaps() -> None:
     # Of core 0 only the second thread is left, core 1 and socket 1's core 2 are gone.
     layout = from_hwloc(HWLOC_2, {4, 3, 7})
     assert pus(layout) == [4, 3]
     assert layout.cores[1].smt_pus == (3, 7)
     assert layout.facts.socket == (0, 1)
-
-
-def test_in_logical_order_a_socket_comes_before_the_next_even_where_the_system_numbers_them_alternately() -> None:
     layout = from_hwloc(HWLOC_1, range(4))
     assert pus(layout) == [0, 2, 1, 3]
     assert layout.facts.socket == layout.facts.numa == (0, 0, 1, 1)
@@ -273,15 +264,12 @@ def test_what_is_no_topology_of_these_threads_is_not_believed(xml: str) -> None:
     assert layout_of({"lstopo": xml, "sysfs": []}, range(8)).source == "sysfs"
 
 
-def test_distances_and_the_cores_beside_one() -> None:
+def test_distances_and_the_cores_beside_one_and_a_layout_that_is_made_up() -> None:
     layout = from_hwloc(HWLOC_1, range(4))
     assert [layout.distance(0, other) for other in (1, 2)] == ["same-socket", "other-socket"]
     two = from_hwloc(HWLOC_2, range(8))
     assert two.distance(2, 3) == "same-l3"
     assert two.active_beside(2, (0, 2, 3)) == 2
-
-
-def test_a_layout_can_be_made_up_on_the_threads_that_there_are() -> None:
     layout = layout_of({}, {0, 1}, "2x3")
     assert pus(layout) == [0, 1, 0, 1, 0, 1]
     assert layout.facts.socket == (0, 0, 0, 1, 1, 1)
@@ -317,12 +305,9 @@ def _tree(root: Path, caches: list[tuple[str, str, str, str]], threads: str = "0
 _FIRST = [("1", "Data", "32K", "0,16"), ("1", "Instruction", "64K", "0,16")]
 
 
-def test_it_is_the_last_level_that_only_the_threads_of_one_core_share(tmp_path: Path) -> None:
+def test_it_is_the_last_level_that_only_the_threads_of_one_core_share_and_else_an_error(tmp_path: Path) -> None:
     caches = [*_FIRST, ("2", "Unified", "1M", "0,16"), ("3", "Unified", "32768K", "0-31")]
     assert private_cache_bytes(_tree(tmp_path / "a", caches)) == 1 << 20
     assert private_cache_bytes(_tree(tmp_path / "b", [*_FIRST, ("2", "Unified", "4M", "0-3,16-19")])) == 32 << 10
-
-
-def test_a_machine_that_does_not_tell_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem, match="--cold: this machine does not tell"):
         private_cache_bytes(_tree(tmp_path, []))

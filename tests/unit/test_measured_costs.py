@@ -151,12 +151,9 @@ def test_ranks_never_take_more_bandwidth_than_there_is_by_more_than_chance() -> 
     assert used <= 1.0 / ratio * 1.02
 
 
-def test_the_slowdown_under_load_tells_the_share_of_each_place() -> None:
+def test_the_slowdown_under_load_tells_the_share_of_each_place_with_enough_intervals_and_contention() -> None:
     found = memory_shares(times({"a": place(1e-3, 1.0), "b": place(1e-3, 1.5), "c": place(1e-3, 2.4)}), 2.0)
     assert found == pytest.approx({"a": 0.0, "b": 0.5, "c": 1.0})
-
-
-def test_nothing_is_told_by_cores_that_do_not_slow_each_other_or_by_too_few_intervals() -> None:
     few = {"a": place(1e-3, 1.5, MIN_INTERVALS - 1)}
     assert slowdowns_of(times(few), 2, 2, tiny()) == Slowdowns()
     assert slowdowns_of(times({"a": place(1e-3, 1.5)}, contention=1.05), 2, 2, tiny()) == Slowdowns()

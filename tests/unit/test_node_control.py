@@ -80,14 +80,11 @@ def test_cpus_with_the_same_outcome_share_one_record(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_journal_that_cannot_be_written_leaves_the_node_as_it_is(tmp_path, files):
+def test_a_journal_that_cannot_be_written_leaves_the_node_as_it_is_and_its_folder_is_made(tmp_path, files):
     (tmp_path / "journal").mkdir()  # as good as a full disk: nothing can be written to it
     (record,) = [one for one in controls(files, tmp_path).apply({"turbo": False}) if one["control"] == "turbo"]
     assert "not done, since the journal" in record["message"]
     assert files.setting(f"{CPU}/intel_pstate/no_turbo") == "0"
-
-
-def test_the_folder_of_the_journal_is_made_or_the_reason_told(tmp_path, files):
     assert controls(files, tmp_path / "a/b").apply({"turbo": False})[0]["status"] == "done"
     (tmp_path / "file").touch()
     (record,) = controls(files, tmp_path / "file").apply({"governor": "performance"})

@@ -42,16 +42,13 @@ def event(day: int) -> Event:
     return Event(START + dt.timedelta(days=day), NodeSet("c", "7"), "platform", "why")
 
 
-def test_the_latest_jobs_are_compared_with_all_before() -> None:
+def test_the_latest_jobs_are_compared_with_all_before_in_rates_and_durations() -> None:
     state = node_state(history([100.0] * 10 + [80.0] * 4), "c", "7", FACTOR, latest=4)
     assert (state.n, state.r, state.degrees_of_freedom) == (10, 4, 12)
     for cpu in (0, 1):
         mean, low, high = state.slowdown(cpu)
         assert mean == pytest.approx(1.25)
         assert 1.0 < low < 1.25 < high
-
-
-def test_a_duration_is_longer_and_a_rate_lower_where_a_node_is_slower() -> None:
     durations = node_state(history([1.0] * 8 + [1.25] * 4, "dgemm_s"), "c", "7", "dgemm_s", latest=4)
     assert durations.slowdown(0)[0] == pytest.approx(1.25)
 
@@ -180,15 +177,12 @@ def dgemm(platform: Platform) -> dict:
     return per_cpu_coefficients(model.pieces[-1])
 
 
-def test_the_cpus_of_one_node_take_a_factor_times_as_long_and_no_other() -> None:
+def test_the_cpus_of_one_node_take_a_factor_times_as_long_and_with_one_what_they_took() -> None:
     rows = dgemm(with_cpu_factors(SMALL, 1, {0: 2.0, 1: 3.0}))
     # cpu 0 has a row of its own; cpu 1 has the common coefficients, one of which is no column of the table
     assert rows[1, 0] == ({"mnk": 2.2e-10, "mn": 0.0, "1": 4e-6}, {"mnk": 2e-12})
     assert rows[1, 1] == ({"mnk": 3 * 1e-10, "mn": -3 * 1e-10, "1": 3 * 2e-6}, {"mnk": 3e-12})
     assert rows[2, 1] == ({"mnk": 9e-11, "mn": 0.0, "1": 2e-6}, {"mnk": 2e-12})
-
-
-def test_factors_of_one_predict_what_the_platform_predicts_to_the_last_bit() -> None:
     same = with_cpu_factors(SMALL, 2, {0: 1.0, 1: 1.0})
     assert same.kernels != SMALL.kernels
     assert [run.time_s for run in predict(HPL, same).run_list] == [run.time_s for run in predict(HPL, SMALL).run_list]
@@ -222,16 +216,13 @@ def test_the_slowest_node_of_the_job_is_named_though_it_be_another_one() -> None
     assert node_cost(Hpl(n=300, nb=32, p=1, q=2), slow, 3, factors(1.1, 1.0), runs=2).slowest == 3
 
 
-def test_the_job_without_the_node_runs_on_the_nodes_that_are_left() -> None:
+def test_the_job_without_the_node_runs_on_the_nodes_that_are_left_on_the_grid_that_is_given() -> None:
     cost = node_cost(Hpl(n=600, nb=32, p=2, q=4), alike(4), 2, factors(4.0, 4.0), runs=4)
     assert (cost.without.nodes, cost.without.application.ranks) == (3, 6)
     assert cost.gain.high < 1.0, "a node four times as slow is better left out"
     found = cost.to_dict()
     assert found["without_node"]["grid"] == [2, 3]
     assert found["as_now_against_as_calibrated"]["shared_errors"] is True
-
-
-def test_a_grid_for_the_job_without_the_node_is_taken_or_refused() -> None:
     cost = node_cost(Hpl(n=300, nb=32, p=2, q=4), alike(4), 2, factors(2.0, 2.0), runs=2, grid_without=(1, 5))
     assert cost.without is not None
     assert cost.to_dict()["without_node"]["grid"] == [1, 5]

@@ -82,13 +82,10 @@ def cmdline(process: Path) -> str:
         return ""
 
 
-def test_what_a_program_leaves_running_is_ended_and_told(nodes):
+def test_what_a_program_leaves_running_is_ended_and_told_and_one_that_closes_its_output_waited_for(nodes):
     result = nodes["alpha"].shell("sleep 77.25 & echo done").only
     assert (result.stdout, result.left_behind) == ("done\n", 1)
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if "77.25" in cmdline(pid)]
-
-
-def test_a_program_that_closes_its_output_is_still_waited_for(nodes):
     result = nodes["alpha"].shell("exec >&- 2>&-; sleep 0.3; exit 4", check=False).only
     assert result.returncode == 4
     assert result.duration_s > 0.25
@@ -115,15 +112,12 @@ def test_files_go_there_and_back_whole(nodes):
     assert nodes["alpha"].run("test", "-x", "deep/er/file.bin").only.ok
 
 
-def test_a_file_that_cannot_be_written_is_refused_and_leaves_nothing(nodes):
+def test_a_file_that_cannot_be_written_is_too_large_or_not_there_is_refused_and_leaves_nothing(nodes):
     nodes["alpha"].write("plain", "x")
     with pytest.raises(NodeRefused, match=r"alpha: .*Not a directory|File exists"):
         nodes["alpha"].write("plain/below", os.urandom(400_000))
     assert "incoming" not in nodes["alpha"].run("ls", "-a").stdout
     assert nodes["alpha"].run("echo", "still there").stdout == "still there\n"
-
-
-def test_a_file_that_is_too_large_or_not_there_is_refused(nodes):
     nodes["alpha"].write("big", b"x" * 1000)
     with pytest.raises(NodeRefused, match="more than the 100"):
         nodes["alpha"].read("big", most_bytes=100)

@@ -70,14 +70,11 @@ def test_an_app_has_the_options_of_dataclasses_and_quantities_are_read_with_thei
     assert "--budget is 'x'" in str(_run(app, "--budget=x").exception)
 
 
-def test_what_a_field_does_not_allow_is_refused() -> None:
+def test_what_a_field_does_not_allow_is_refused_and_a_command_may_keep_a_field_to_itself() -> None:
     app, seen = _app()
     assert _run(app, "--first=1", "--size=0").exit_code == 2
     assert isinstance(_run(app, "--first=1", "--width=x").exception, InputError)
     assert not seen
-
-
-def test_a_command_may_keep_a_field_to_itself_and_make_something_else() -> None:
     app, seen = _app(leave_out=("size",), make=dict)
     assert _run(app, "--first=1", "--size=7").exit_code == 2
     assert _run(app, "--first=1").exit_code == 0

@@ -52,15 +52,12 @@ def test_processes_of_several_threads_lie_on_consecutive_cores_of_a_socket_as_lo
     assert places(layout_of("2x2"), 1) == ((0,), (1,), (2,), (3,))
 
 
-def test_as_many_cores_compute_as_a_load_says_and_on_every_socket_as_many() -> None:
+def test_as_many_cores_compute_as_a_load_says_on_every_socket_as_many_or_another_alone_in_each_block() -> None:
     layout, rng = layout_of("2x8"), np.random.default_rng(1)
     for load, each in ((ONE_A_SOCKET, 1), (HALF, 4), (ALL, 8)):
         cores = [core for (core,) in active(layout, load, 1, 0, rng)]
         assert cores == sorted(set(cores))
         assert [layout.active_beside(socket[0], cores) for socket in layout.sockets] == [each, each]
-
-
-def test_another_core_is_alone_in_each_block_until_all_had_their_turn() -> None:
     alone = [active(layout_of("1x5"), ONE, 1, block, np.random.default_rng(3))[0][0] for block in range(10)]
     assert sorted(alone[:5]) == list(range(5))
     assert alone[5:] == alone[:5]

@@ -24,15 +24,12 @@ from lepaute.simulate.platform.topology import Topology
 DATA = Path(__file__).parent.parent / "data" / "platforms"
 
 
-def test_list_names_each_platform_once_with_its_size(output_of):
+def test_list_names_each_platform_with_its_size_and_show_what_is_modelled_and_where_it_comes_from(output_of):
     lines = output_of("platform", "list").splitlines()
     assert lines[0].startswith("7 platforms, for -p NAME; ")
     assert lines[2].startswith("dahu-2019-04  32  32  Dahu in April 2019: the cooling of nodes 13 to 16 was failing")
     assert lines[5].startswith("dahu-2020-01 (dahu)  32  32  ")
     assert len(lines) == 9
-
-
-def test_show_says_what_is_modelled_and_where_it_comes_from(output_of):
     shown = output_of("platform", "show", DATA / "small.yaml", "--details")
     assert "1.000e-10 mnk - 1.000e-10 mn + 0.000002000; sd 1.000e-12 mnk, half-normal; 2 CPUs have their own" in shown
     assert "1 <= k <= 16" in shown
@@ -61,18 +58,19 @@ def rows(platform: object) -> dict[tuple[float, float], tuple[float, ...]]:
     return {(row[0], row[1]): row[2:] for row in table.rows}
 
 
-def test_nodes_beyond_the_measured_ones_are_as_these_in_turn_and_the_platform_says_so() -> None:
+def test_nodes_beyond_the_measured_ones_are_as_these_in_turn_or_all_alike_and_groups_are_kept() -> None:
     larger = override(DAHU, {"nodes.count": "40"})
     measured, continued = rows(DAHU), rows(larger)
     assert (continued[33, 0], continued[40, 1]) == (measured[1, 0], measured[8, 1])
     assert larger.assumed is not None
     assert [each.text for each in larger.assumed] == ["nodes 33 to 40: as nodes 1 to 32, in turn"]
-
-
-def test_the_machine_may_be_so_large_that_its_table_would_not_be_read() -> None:
     huge = override(DAHU, {"nodes.count": "200000"})
     assert len(rows(huge)) == 64
     assert huge.assumed[0].what == "nodes 33 to 200000: all alike, as the typical cpu"
+    like = load_platform("dahu-2019-04")
+    cluster = synthesize(like, population_of(like), nodes=8)
+    groups = cluster.population.group_of_node
+    assert override(cluster, {"nodes.count": "4"}).population.group_of_node == groups[:4]
 
 
 def test_a_fat_tree_grows_with_its_nodes_or_is_replaced() -> None:
@@ -81,13 +79,6 @@ def test_a_fat_tree_grows_with_its_nodes_or_is_replaced() -> None:
     with pytest.raises(InputError, match=r"take a multiple of 8, or one switch: topology=\{kind: switch\}"):
         override(tree, {"nodes.count": "33"})
     assert override(tree, {"nodes.count": "33", "topology": "{kind: switch}"}).topology.kind == "switch"
-
-
-def test_a_cluster_with_groups_of_nodes_keeps_them() -> None:
-    like = load_platform("dahu-2019-04")
-    cluster = synthesize(like, population_of(like), nodes=8)
-    groups = cluster.population.group_of_node
-    assert override(cluster, {"nodes.count": "4"}).population.group_of_node == groups[:4]
 
 
 TABLES = Path(__file__).parents[1] / "data" / "duration_tables"

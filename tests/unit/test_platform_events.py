@@ -214,15 +214,12 @@ def test_jobs_whose_dates_run_backwards_are_named_and_make_no_event() -> None:
     assert found.text.startswith(f"the dates of {backward['job'].nunique()} jobs run backwards")
 
 
-def test_one_job_from_the_future_does_not_make_all_later_ones_wrong() -> None:
+def test_one_job_from_the_future_makes_no_later_ones_wrong_and_names_of_archives_have_no_order() -> None:
     values = fleet_values(quiet_fleet(7))
     one = (values["node"] == "6") & (values["job"] == "1030")
     values.loc[one, "started_s"] += 1000 * DAY_S
     table = check_values(values)
     assert set(table[backward_jobs(table)]["job"]) == {"1030"}
-
-
-def test_jobs_named_like_archives_have_no_order() -> None:
     values = fleet_values(quiet_fleet(8))
     values = values.assign(job="sha" + values["job"], started_s=values["started_s"].to_numpy()[::-1])
     assert not backward_jobs(check_values(values)).any()

@@ -83,15 +83,12 @@ def population(**changed: Any) -> Any:
     return found
 
 
-def test_a_day_moves_each_cpu_by_the_stated_draws() -> None:
+def test_a_day_moves_each_cpu_by_the_stated_draws_and_a_smaller_cluster_begins_a_larger_one() -> None:
     days = drawn_day(population(covariance_common=[[9e-24, 0], [0, 0]]), None, ALIKE, seed=5)
     own = _core.normals(5, 0x504F5003, 4, 2)
     common = _core.normals(5, 0x504F5002, 1, 2)[0] * sqrt(9e-24)
     # cpu 3 is the second of the second node: draws 6 and 7
     assert days[3] == [common + sqrt(4e-24) * own[6], 0.0 + sqrt(1e-16) * own[7]]
-
-
-def test_a_smaller_cluster_is_the_beginning_of_a_larger_one() -> None:
     small, large = (drawn_nodes(population(), nodes, 2, seed=3) for nodes in (3, 8))
     assert (small[0], small[1]) == (large[0][:3], large[1][:6])
 
@@ -159,15 +156,12 @@ def test_deviations_of_scaled_populations_differ_in_size_alone(factors: tuple[fl
         assert other[at] - after.groups[group].mean[at] == pytest.approx(factors[0] * deviation, abs=1e-18)
 
 
-def test_runs_differ_by_their_day_and_repeat_by_their_seed() -> None:
+def test_runs_differ_by_their_day_which_the_warning_knows_of_and_repeat_by_their_seed() -> None:
     platform = with_population(SMALL, content(draw="days"))
     quiet = Layers(coefficients=False, discrepancy=False, noise=False)
     times_s = [run.time_s for run in predict(HPL, platform, runs=3, seed=7, layers=quiet).run_list]
     assert len(set(times_s)) == 3
     assert [run.time_s for run in predict(HPL, platform, runs=1, seed=9, layers=quiet).run_list] == times_s[2:]
-
-
-def test_a_day_that_is_drawn_is_a_width_that_the_warning_knows_of() -> None:
     bare = override(SMALL, {"days": "null"})
     told = "the interval covers call noise only"
     assert any(told in warning for warning in predict(HPL, bare, runs=1).warnings)
@@ -175,16 +169,13 @@ def test_a_day_that_is_drawn_is_a_width_that_the_warning_knows_of() -> None:
     assert not any(told in warning for warning in predict(HPL, drawing, runs=1).warnings)
 
 
-def test_every_shipped_population_fits_its_platform_and_is_drawn_from_on_demand() -> None:
+def test_every_shipped_population_fits_its_platform_and_slow_nodes_and_is_drawn_from_on_demand() -> None:
     for name in POPULATION_OF:
         platform = override(load_platform(name), {"population.draw": "nodes-and-days"})
         assert platform.population.group_of_node is not None
         alphas = [group.mean[0] for group in platform.population.groups]
         assert all(7e-11 < alpha < 9e-11 for alpha in alphas)
         assert len(on_its_day(platform, 1).kernels[0].pieces[0].per_cpu.rows) == 64  # type: ignore[union-attr]
-
-
-def test_the_slow_nodes_of_2019_are_those_that_are_told_of() -> None:
     groups = population_of(load_platform("dahu-2019-04")).group_of_node
     assert groups is not None
     assert [number + 1 for number, group in enumerate(groups) if group == 1] == [13, 14, 15, 16]

@@ -49,11 +49,10 @@ def test_it_alone_controls_the_terminal_and_nothing_that_is_printed_meanwhile(mo
     assert "\x1b[41m" not in text
 
 
-def test_it_is_not_drawn_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_not_drawn_before_its_time_nor_where_standard_error_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert drawn(monkeypatch, Terminal(), 60.0) == ""
-
-
-def test_it_is_not_drawn_where_standard_error_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn(monkeypatch, io.StringIO(), 0.0) == ""
 
 

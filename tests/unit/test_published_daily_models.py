@@ -61,15 +61,12 @@ def some_rows() -> list[tuple[object, ...]]:
     ]
 
 
-def test_a_table_with_the_published_names_is_read_as_alpha_beta_gamma() -> None:
+def test_a_table_with_the_published_names_is_read_as_alpha_beta_gamma_whatever_its_kind(tmp_path: Path) -> None:
     data = coefficients_of_table(table(some_rows()))
     assert data.terms == ("mnk", "1", "sd:mnk")
     assert (data.nodes, data.units, data.days, len(data.values)) == (4, 8, 3, 24)
     assert data.values[0] == pytest.approx(some_rows()[0][3:])
     assert list(data.node_of_unit) == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_a_file_is_read_whatever_its_kind(tmp_path: Path) -> None:
     frame = table(some_rows())
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
@@ -118,15 +115,12 @@ def test_sigma_s_is_what_is_left_of_the_means_without_their_days() -> None:
     assert between_units(unit, day, values, days) == pytest.approx(np.array([[8.0 - 1.0]]))
 
 
-def test_nodes_that_are_much_slower_are_a_group_with_all_their_cpus() -> None:
+def test_nodes_that_are_much_slower_are_a_group_of_which_a_single_one_takes_the_covariance_of_all() -> None:
     fitted = generative(simulated(dahu_like(), np.random.default_rng(1), slow_nodes=4, slow_by_sd=6.0))
     assert [group.nodes for group in fitted.groups] == [28, 4]
     assert list(fitted.group_of_node) == [1] * 4 + [0] * 28
     assert fitted.groups[1].theta[0] > fitted.groups[0].theta[0]
     assert sum(group.weight for group in fitted.groups) == 1.0
-
-
-def test_a_group_of_one_node_takes_the_covariance_of_all_and_says_so() -> None:
     fitted = generative(simulated(dahu_like(), np.random.default_rng(1), slow_nodes=1, slow_by_sd=15.0))
     assert [group.nodes for group in fitted.groups] == [31, 1]
     assert any("group 1 has too few CPUs" in note for note in fitted.notes)

@@ -134,10 +134,13 @@ def test_an_emulation_from_python_checks_what_it_is_given():
         lp.emulate("a.out", "dahu", ranks=2)
 
 
-def test_an_archive_shows_what_it_is_and_the_tables_it_has(tmp_path):
+def test_an_archive_shows_what_it_is_and_its_tables_and_what_to_give_for_one_that_is_not_there(tmp_path):
     archive = lp.Archive.open(experiment_archive(tmp_path / "a.zip"))
     assert repr(archive).startswith(f"<Archive '{tmp_path}/a.zip': experiment, ")
     assert "observations/bench.parquet" in archive._repr_html_()
+    path = experiment_archive(tmp_path / "a.zip")
+    with pytest.raises(lp.LepauteError, match=r"has no member bench; observations/bench\.parquet is one"):
+        lp.Archive.open(path).table("bench")
 
 
 def test_a_design_in_an_archive_keeps_the_types_of_its_columns(tmp_path):
@@ -169,12 +172,6 @@ def test_an_archive_is_taken_by_its_file_or_opened_one_or_several(tmp_path):
     with lp.watch.open(tmp_path / "store") as watch:
         added = [len(watch.ingest(taken).added) for taken in (str(path), path, archive, [archive, path])]
         assert added == [1, 0, 0, 0]
-
-
-def test_a_table_that_is_not_there_is_told_with_what_to_give(tmp_path):
-    path = experiment_archive(tmp_path / "a.zip")
-    with pytest.raises(lp.LepauteError, match=r"has no member bench; observations/bench\.parquet is one"):
-        lp.Archive.open(path).table("bench")
 
 
 def test_every_result_is_html_in_a_notebook(prediction, tmp_path):

@@ -53,15 +53,12 @@ def test_every_value_comes_back_as_it_was_recorded(tmp_path: Path, column: list[
     assert [type(value) for value in got] == [type(value) for value in column] or column == [1, 0.5]
 
 
-def test_a_number_too_large_for_a_column_of_numbers_stays_a_text(tmp_path: Path) -> None:
+def test_numbers_too_large_for_a_column_and_names_of_nodes_are_texts(tmp_path: Path) -> None:
     assert written(tmp_path / "raw.csv", [2**63, 1]) == ["9223372036854775808", "1"]
-
-
-def test_names_of_nodes_are_texts_also_where_they_are_numbers(tmp_path: Path) -> None:
-    table = Table(tmp_path / "raw.csv", {})
+    table = Table(tmp_path / "nodes.csv", {})
     table.add({"node": "17"})
     table.close()
-    assert read_table(tmp_path / "raw.csv")["node"].tolist() == ["17"]
+    assert read_table(tmp_path / "nodes.csv")["node"].tolist() == ["17"]
 
 
 def test_a_csv_member_of_an_archive_keeps_what_follows_a_hash_sign() -> None:

@@ -268,12 +268,9 @@ def test_urls_of_our_own_variables_are_found_wherever_they_are_and_folders_are_n
     assert Redactor(folder).environment(folder) == folder
 
 
-def test_variables_with_smelling_names_lose_their_whole_value_and_others_what_is_secret_in_them() -> None:
+def test_secret_values_of_variables_and_of_options_are_hidden_whole_and_in_others_what_is_secret() -> None:
     shown = plain.environment({"X_TOKEN": "a", "URL": "http://u:p@h/", "N": "1", "EMPTY_KEY": ""})
     assert shown == {"X_TOKEN": REDACTED, "URL": f"http://{REDACTED}@h/", "N": "1", "EMPTY_KEY": ""}
-
-
-def test_in_a_command_line_the_word_after_an_option_is_its_value() -> None:
     assert plain.argv(["t", "--token", "two words", "--password=x", "--auth", "-v", "-p", "3"]) == [
         *("t", "--token", REDACTED, f"--password={REDACTED}", "--auth", "-v", "-p", "3")
     ]

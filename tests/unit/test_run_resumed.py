@@ -125,16 +125,15 @@ def test_the_share_done_grows_from_nothing_to_nearly_all(hpl: Hpl, sampled: bool
     assert 0.4 < shares[-1] <= 1.0  # all steps have begun; half of the last, and the solve, are left
 
 
-def test_progress_moves_within_one_run_and_ends_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_moves_within_one_run_ends_at_one_and_counts_each_step_of_each_rank(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("lepaute.simulate.tasks.TELL_EVERY_S", 0.01)
     shares: list[float] = []
     predict(SECONDS, load_platform("dahu"), runs=1, fidelity="full", progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     assert sum(0.05 < share < 0.95 for share in shares) >= 3
-
-
-def test_a_run_counts_each_step_of_each_rank() -> None:
     simulator = Native().on(Conditions(load_platform("dahu")))
     progress = simulator.progress_of(SECONDS)
     simulator.run(SECONDS, 1, first=True, progress=progress)

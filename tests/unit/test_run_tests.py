@@ -33,16 +33,15 @@ def script() -> ModuleType:
     return module_of(SCRIPT)
 
 
-def test_errors_count_as_failures_and_every_skip_has_its_reason(script: ModuleType, tmp_path: Path) -> None:
+def test_errors_and_suites_without_a_report_count_as_failures_and_every_skip_has_its_reason(
+    script: ModuleType, tmp_path: Path
+) -> None:
     report = tmp_path / "report.xml"
     report.write_text(REPORT)
     tally = script.Tally()
     script.add_report("pytest", report, tally)
     assert tally.line() == "1 passed, 2 failed, 2 skipped"
     assert tally.skips == ["Philox.IsDisabled: disabled in its source", "tests.unit.test_probe: no MPI here"]
-
-
-def test_a_suite_that_dies_without_a_report_is_a_failure(script: ModuleType, tmp_path: Path) -> None:
     tally = script.Tally()
     script.run_suite("core_tests", [str(tmp_path / "missing")], tmp_path / "none.xml", tally)
     script.run_suite("pytest", ["false"], tmp_path / "none.xml", tally)

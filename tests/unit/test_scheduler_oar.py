@@ -173,18 +173,15 @@ def test_a_job_that_is_named_must_run(oar: Path) -> None:
     assert _words(oar, "oardel") == []
 
 
-def test_a_job_that_fails_while_waiting_is_told_and_deleted(oar: Path) -> None:
+def test_a_job_that_fails_while_waiting_is_deleted_and_a_refused_submission_told_in_oars_words(oar: Path) -> None:
     _again(oar, "waiting", "error")
     with pytest.raises(EnvironmentProblem, match="OAR job 36627 is Error and never ran"):
         OarScheduler(poll_s=0).acquire(Request(), print)
     assert _words(oar, "oardel") == ["36627"]
-
-
-def test_a_submission_that_is_refused_is_told_in_oars_words(oar: Path) -> None:
     (oar / "oarsub").write_text(f"#!/bin/sh\ncat {_DATA}/refused.txt >&2\nexit 5\n")
     with pytest.raises(EnvironmentProblem, match="not enough resources"):
         OarScheduler(poll_s=0).acquire(Request(), print)
-    assert _words(oar, "oardel") == []
+    assert _words(oar, "oardel") == ["36627"]  # of the first
 
 
 @pytest.mark.parametrize("answer", ["", "null", "[]", "{}", "no JSON", '{"36627": {"state": "Running"}}', '{"1": 2}'])

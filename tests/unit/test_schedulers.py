@@ -21,10 +21,18 @@ from lepaute.measure.schedulers.hosts import node_name
 from lepaute.measure.schedulers.types import clock_time, walltime_of
 
 
-def test_every_scheduler_is_found_by_its_name() -> None:
+def test_every_scheduler_is_found_by_its_name_and_asked_for_what_it_supports() -> None:
     assert SCHEDULERS == ("local", "ssh", "slurm", "oar")
     for name in SCHEDULERS:
         assert scheduler(name) is not None
+    for name in set(SCHEDULERS) - {"slurm"}:
+        with pytest.raises(InputError, match="slurm"):
+            scheduler(name).drain("n1", "slow")
+        with pytest.raises(InputError, match="slurm"):
+            scheduler(name).node_states()
+    supported = {name: set(scheduler(name).supports) for name in SCHEDULERS}
+    assert set.union(*supported.values()) == set(options_of(Request)) == {field.name for field in fields(Request)}
+    assert supported["local"] == set()
 
 
 def test_the_help_names_the_schedulers_that_test_idle_nodes_and_that_start_workers() -> None:
@@ -32,20 +40,6 @@ def test_the_help_names_the_schedulers_that_test_idle_nodes_and_that_start_worke
     assert options_of(NodeTestOptions)["scheduler"].help == " or ".join(names_with("idle_tests"))
     workers = " or ".join(["threads, local (processes)", *names_with("worker_jobs")])
     assert f": {workers};" in options_of(StudyOptions)["scheduler"].help
-
-
-def test_only_a_scheduler_that_can_drain_is_asked_to() -> None:
-    for name in set(SCHEDULERS) - {"slurm"}:
-        with pytest.raises(InputError, match="slurm"):
-            scheduler(name).drain("n1", "slow")
-        with pytest.raises(InputError, match="slurm"):
-            scheduler(name).node_states()
-
-
-def test_every_field_of_a_request_is_an_option_that_some_scheduler_supports() -> None:
-    supported = {name: set(scheduler(name).supports) for name in SCHEDULERS}
-    assert set.union(*supported.values()) == set(options_of(Request)) == {field.name for field in fields(Request)}
-    assert supported["local"] == set()
 
 
 def test_a_request_goes_to_the_command_line_and_back() -> None:
@@ -103,14 +97,11 @@ def test_what_a_shell_or_an_option_parser_could_take_otherwise_is_no_node(name: 
         NodeAddress(name)
 
 
-def test_a_set_is_expanded_in_order_each_node_once() -> None:
+def test_a_set_is_expanded_in_order_each_node_once_and_too_large_numbers_refused() -> None:
     assert parse_node_set("node[1-3],node2,login") == ("login", "node1", "node2", "node3")
     assert parse_node_set("n[08-11]") == ("n08", "n09", "n10", "n11")
     assert parse_node_set("n[1-4]!n[2-3]") == ("n1", "n4")
     assert fold_node_set(parse_node_set("n[1-3,7]")) == "n[1-3,7]"
-
-
-def test_numbers_that_clustershell_does_not_count_with_are_refused() -> None:
     with pytest.raises(InputError, match="range too large"):
         parse_node_set("node[1-4,7]9223372036854775807")
 
