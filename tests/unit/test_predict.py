@@ -22,7 +22,7 @@ from lepaute.simulate import (
 )
 from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
-from lepaute.simulate.prediction.sweep import Sweep, scaling, speed
+from lepaute.simulate.prediction.sweep import Sweep, log_time, scaling
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of
 from lepaute.stats.intervals import median_of_runs
 
@@ -276,7 +276,7 @@ def test_what_is_certainly_faster_is_named_first_though_it_is_not_comparable(swe
     assert told.best is slow
     assert told.ahead
     assert {id(one) for one in told.ahead} <= {id(one) for one in sweep[:3]}
-    assert list(told.ahead) == sorted(told.ahead, key=speed, reverse=True)
+    assert list(told.ahead) == sorted(told.ahead, key=log_time)
     lines = summary(told).splitlines()
     assert lines[1].startswith(f"  first   {told.ahead[0].application.label}: ")
     at = lines.index("          certainly faster than all that are comparable; how much faster is not known:")

@@ -270,7 +270,8 @@ def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list
     texts = [_effect_text(effect) for effect in parameter.others[:MAX_VALUES]]
     if len(parameter.others) > MAX_VALUES:
         texts.append(f"and {len(parameter.others) - MAX_VALUES} more")
-    lines = [f"    {parameter.name:<{width}}  {parameter.reference}"]
+    averaged = " on average" if any(effect.pairs > 1 for effect in parameter.others) else ""
+    lines = [f"    {parameter.name:<{width}}  {parameter.reference}{averaged}"]
     for text in texts:
         if len(lines[-1]) + len(text) > broken_at - 2:
             lines[-1] += ";"
