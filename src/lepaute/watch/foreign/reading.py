@@ -1,5 +1,6 @@
 """`read_foreign`: factor values of files that Lepaute did not write, whatever their format."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,9 @@ def read_foreign(
             values.attrs["read_as"] = mapping_text(guessed)
             return values
         if mapping is None:
+            lines = [line for line in source.lines() if line.strip() and line[:1] != "#"] if source.whole else []
+            if len(lines) == 1 and re.search("[,;\t]", lines[0]):
+                raise InputError(f"{path}: has a heading and no rows")
             if format is None:
                 raise _unknown(source)
             raise InputError(
