@@ -367,7 +367,7 @@ def test_rows_of_several_operations_are_not_fitted_as_one(tmp_path, output_of, r
     (tmp_path / "t.csv").write_text("\n".join(["operation,size,time_us", *rows]))
     assert "2 operations: send, recv" in (text := refusal_of("segment", tmp_path / "t.csv"))
     assert text.endswith("with --where operation=send\n")
-    assert "operation=send: 4 durations" in output_of("segment", tmp_path / "t.csv", "--where", "operation=send")
+    assert "operation=send: 4 sizes" in output_of("segment", tmp_path / "t.csv", "--where", "operation=send")
 
 
 def test_columns_that_are_not_used_are_named(tmp_path, output_of):
