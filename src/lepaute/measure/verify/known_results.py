@@ -16,7 +16,7 @@ import pandas
 from lepaute.kit.files import write_atomic
 from lepaute.kit.text import counted, significant
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, compare, comparison_record, decision_of
+from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, compare, comparison_record, decision_of, times_as_long
 from lepaute.measure.verify.report import predicted_and_measured
 from lepaute.measure.verify.verification import (
     JSON_FILE,
@@ -147,7 +147,7 @@ def verdict(
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
-    size = f"is {way}{among}: {measured_s} s, predicted {predicted_s} s (error {_error(row['error_percent'])})"
+    size = f"is {way}{among}: {measured_s} s, {times_as_long(ratio)} predicted ({predicted_s} s)"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [("rate", f"{rates}, of {case.full_label}")]
