@@ -214,7 +214,7 @@ class Front:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
-        titles = ("configuration", *map(label, self.responses), "probability of being on the front")
+        titles = ("configuration", *map(label, self.responses), "on the front")
         rows = [
             (
                 called(one.point),
