@@ -251,7 +251,7 @@ def _sobol(found: SobolIndices) -> _Content:
 def _front(found: Front) -> _Content:
     sure = [
         *(f"{name}: {text}" for name, text in found.facts),
-        f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may or may not be on the front (5 to 95 %)",
+        f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may be on the front (5 to 95 %)",
     ]
     rows = [
         {
