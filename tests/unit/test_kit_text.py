@@ -270,7 +270,7 @@ def test_a_table_on_a_terminal_has_all_cells_whole_within_its_width(width):
 def test_columns_that_may_be_dropped_go_in_their_order_and_are_named():
     shown = shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3, 1))
     assert shown.splitlines()[0].split() == ["kernel", "calls", "time"]
-    assert "without ranges and a note" in " ".join(shown.split())
+    assert "(columns left out: ranges and a note" in " ".join(shown.split())
     assert shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3,), note="--details").endswith("\n(--details)")
 
 

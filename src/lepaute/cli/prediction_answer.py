@@ -194,7 +194,7 @@ def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
 
 def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
     """What each parameter changes; of a single one the table tells it."""
-    lines = effect_lines(sweep.predictions, one_line=True)[1:]
+    lines = effect_lines(sweep.predictions)[1:]
     return [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]] if len(lines) > 1 else []
 
 

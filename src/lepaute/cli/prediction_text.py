@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
@@ -27,9 +26,8 @@ COMMUNICATION = (
 MIN_SHARE = 0.0005  # of what is named
 #: The kernel that is the code of a recorded program (simulate.trace.table, which loads NumPy).
 OWN_CODE = "computing"
-#: Predictions, routines and values of a parameter that are listed.
+#: Predictions that are not comparable, routines and values of a parameter that are listed.
 MAX_LISTED, MAX_ROUTINES, MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
-WIDTH = 120
 
 
 def readable(prediction: "Prediction") -> str:
@@ -181,15 +179,19 @@ def interval(spread: "Spread", unit: str) -> str:
 
 
 def summary(sweep: Sweep) -> str:
-    """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
-    parameter changes; those that are not comparable, warnings with their counts."""
+    """What the table of several predictions lacks: by problem what may be as fast and what each parameter changes;
+    those that are not comparable, warnings with their counts."""
     predictions = sweep.predictions
     unknown = [100.0 * run.outside.unknown_share for run in predictions if run.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:
         if len(sweep.problems) > 1:
             lines.append(f"  {problem.problem}, {counted(len(problem.predictions), 'combination')}")
-        lines += [*_ranking(problem), *effect_lines(problem.predictions)]
+        if problem.rivals:
+            are = "is" if len(problem.rivals) == 1 else "are"
+            lines.append(f"  rivals  {len(problem.rivals)} that {are} not comparable may be as fast")
+        lines += _parts_line(problem.best) if problem.best is not None and problem.best.parts else []
+        lines += effect_lines(problem.predictions)
     lines += _not_comparable(sweep)
     if max(unknown, default=0.0) >= 0.1:  # what is known to be outside, warnings tell
         low, high = (significant(end, 2) for end in (min(unknown), max(unknown)))
@@ -199,86 +201,34 @@ def summary(sweep: Sweep) -> str:
     return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
 
 
-def _ranking(sweep: Sweep) -> list[str]:
-    """What is ahead of all that are comparable; the best of these, with all that cannot be told from it, and the worst
-    that is not among them; of a sweep of one problem. A single prediction is not ranked."""
-    best, worst, bests = sweep.best, sweep.worst, sweep.bests
-    if len(sweep.predictions) == 1:
-        return [f"  run     {_with_time(sweep.predictions[0])}"]
-    lines = [f"  first   {_with_time(prediction)}" for prediction in sweep.ahead[:MAX_LISTED]]
-    if lines:
-        lines += [
-            f"          certainly faster than all that are comparable{'' if best else ', which none is'}; how much "
-            "faster is not known:",
-            f"          {'; '.join(sweep.ahead[0].trust.reasons)}",
-        ]
-    if best is None or worst is None:
-        return [*lines, "  best    none: none is comparable"]
-    if len(bests) == 1:
-        lines.append(f"  best    {_with_time(best)}{', of those that are comparable' if sweep.ahead else ''}")
-    else:
-        single = len(best.run_list) == 1
-        why = "one run of each tells nothing apart; give --runs 10" if single else "which cannot be told apart"
-        lines.append(f"  best    one of these {len(bests)}, {why}:")
-        lines += _listed([f"    {_with_time(prediction)}" for prediction in bests])
-    if sweep.rivals:
-        are = "is" if len(sweep.rivals) == 1 else "are"
-        lines.append(f"          {len(sweep.rivals)} that {are} not comparable may be as fast")
-    lines += _parts_line(best) if best.parts else []
-    return lines if any(other is worst for other in bests) else [*lines, f"  worst   {_with_time(worst)}"]
-
-
 def _not_comparable(sweep: Sweep) -> list[str]:
     if not sweep.apart:
         return []
     count, why = len(sweep.apart), "too much depends on what is outside the fitted ranges"
-    lines = [
-        f"    {other.application.label}: {interval(other.time_s, 's')}; {'; '.join(other.trust.reasons)}"
-        for other in sweep.apart
-    ]
+    lines = [f"    {other.application.label}: {'; '.join(other.trust.reasons)}" for other in sweep.apart[:MAX_LISTED]]
+    lines += [f"    and {count - MAX_LISTED} more"] if count > MAX_LISTED else []
     remedy = [] if sweep.remedy is None else [f"    to compare them: {sweep.remedy}"]
-    return [f"  not comparable  {count} of {len(sweep.predictions)}: {why}", *_listed(lines), *remedy]
+    return [f"  not comparable  {count} of {len(sweep.predictions)}: {why}", *lines, *remedy]
 
 
-def _listed(lines: list[str]) -> list[str]:
-    more = len(lines) - MAX_LISTED
-    return lines[:MAX_LISTED] + ([f"    and {more} more"] if more > 0 else [])
-
-
-def _with_time(prediction: "Prediction") -> str:
-    application, text = prediction.application, prediction.application.label
-    if prediction.rate is not None and application.rate is not None:
-        text += f": {interval(prediction.rate, application.rate.unit)}"
-    return f"{text}, {significant(prediction.time_s.mean, 4)} s"
-
-
-def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False) -> list[str]:
-    """A line for each parameter that varies among predictions of one problem; one_line: however long it becomes."""
+def effect_lines(predictions: "Sequence[Prediction]") -> list[str]:
+    """A line for each parameter that varies among predictions of one problem."""
     parameters = effects(predictions)
     if not parameters:
         return []
-    single = len(predictions[0].run_list) == 1
-    what = "one run of each: no intervals" if single else "95 % interval"
+    what = "one run of each: no intervals" if len(predictions[0].run_list) == 1 else "95 % interval"
     width = max(len(parameter.name) for parameter in parameters)
-    lines = [f"  each parameter, all else equal: the fastest value, and the time of the others ({what})"]
-    broken_at = UNLIMITED if one_line else WIDTH
-    return lines + [line for parameter in parameters for line in _parameter_lines(parameter, width, broken_at)]
+    head = f"  each parameter, all else equal: the fastest value, and the time of the others ({what})"
+    return [head, *(_parameter_line(parameter, width) for parameter in parameters)]
 
 
-def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list[str]:
+def _parameter_line(parameter: "Parameter", width: int) -> str:
     """NB  128; 192: 1.6 % slower (95 %: 0.4 to 2.8 % slower); ..."""
     texts = [_effect_text(effect) for effect in parameter.others[:MAX_VALUES]]
     if len(parameter.others) > MAX_VALUES:
         texts.append(f"and {len(parameter.others) - MAX_VALUES} more")
     averaged = " on average" if any(effect.pairs > 1 for effect in parameter.others) else ""
-    lines = [f"    {parameter.name:<{width}}  {parameter.reference}{averaged}"]
-    for text in texts:
-        if len(lines[-1]) + len(text) > broken_at - 2:
-            lines[-1] += ";"
-            lines.append(" " * (6 + width) + text)
-        else:
-            lines[-1] += f"; {text}"
-    return lines
+    return "; ".join([f"    {parameter.name:<{width}}  {parameter.reference}{averaged}", *texts])
 
 
 def _effect_text(effect: "Effect") -> str:

@@ -75,11 +75,6 @@ class Sweep:
         """The fastest of those that are comparable, of a sweep of one problem; None if none is."""
         return min(self.comparable, key=log_time, default=None)
 
-    @property
-    def worst(self) -> Prediction | None:
-        """The slowest of those that are comparable; None if none is."""
-        return max(self.comparable, key=log_time, default=None)
-
     @cached_property
     def bests(self) -> tuple[Prediction, ...]:
         """The best and all that cannot be told from it, the fastest first; empty if none is comparable."""
