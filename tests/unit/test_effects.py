@@ -116,7 +116,7 @@ def test_each_n_has_a_best_of_its_own(of: Callable[..., Prediction]) -> None:
     times = {(1000, 128): 0.010, (1000, 192): 0.012, (4000, 128): 0.6, (4000, 192): 0.5}
     sweep = [of(hpl(nb, "1ring", n), time_s) for (n, nb), time_s in times.items()]
     joint = Sweep(tuple(sweep))
-    assert joint.best_places == [0, 3]
+    assert joint.to_dict()["best"] == [0, 3]
     told = joint.to_dict()["problems"]
     assert [(each["problem"], each["best"]) for each in told] == [("N = 1000", [0]), ("N = 4000", [3])]
     assert [each["parameters"][0]["reference"] for each in told] == [128, 192]

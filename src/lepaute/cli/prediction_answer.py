@@ -112,13 +112,8 @@ def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
         ends = (pick(predictions, key=lambda each: each.time_s.mean) for pick in (min, max))
         range_s = " to ".join(f"{each.time_s.figure()} s ({each.application.problem.words})" for each in ends)
         answers = [f"{predictions[0].application.title} takes {range_s}"]
-        words = [each.application.problem.words for each in predictions]
-        facts, where = [("run", _choices(predictions[0]))], ""
-        facts += [
-            ("slow", sentence)
-            for word, each in zip(words, predictions, strict=True)
-            if (sentence := with_slow_state(word, each)) != word
-        ]
+        slow = [with_slow_state(each.application.problem.words, each) for each in predictions if each.any]
+        facts, where = [("run", _choices(predictions[0])), *(("slow", text) for text in slow if ". " in text)], ""
     else:
         several = len(sweep.problems) > 1
         texts = [(fastest(each, f" for {each.problem}" if several else ""), each.best) for each in sweep.problems]
@@ -140,32 +135,29 @@ def _choices(prediction: Prediction) -> str:
 
 def _table(sweep: Sweep, width: int, most: int) -> str:
     """A row each: what varies, time and rate, how much slower it is; by problem, what is not comparable last."""
-    predictions, several = sweep.predictions, len(sweep.problems) > 1
+    predictions, problems = sweep.predictions, sweep.problems
     choices = [each.application.problem.choices for each in predictions]
-    varied = [name for name in choices[0] if len({each.get(name) for each in choices}) > 1]
+    varied = [choice for choice in choices[0] if len({each.get(choice) for each in choices}) > 1]
     name, is_, _ = sweep.problem.partition(" = ")
-    titles = [*([name if is_ else "problem"] if several else []), *varied]
-    labelled = not titles or (not varied and len(sweep.problems) < len(predictions))
-    titles += ["run"] if labelled else []
-    rate = predictions[0].application.rate
-    unit, factor = scaled_unit(rate.unit, max(each.rate.mean for each in predictions if each.rate)) if rate else ("", 1)
-    titles += ["time s", "95 %", *filter(None, [unit])]
-    rows = []
-    for problem in sweep.problems:
-        bests = problem.bests
+    rate, rates = predictions[0].application.rate, [each.rate.mean for each in predictions if each.rate]
+    unit, factor = scaled_unit(rate.unit, max(rates)) if rate else ("", 1.0)
+    rows = list[dict[str, str]]()
+    for problem in problems:
+        alike = set(map(id, problem.bests))
         for each in sorted(problem.by_speed, key=lambda each: not each.comparable):
             words = each.application.problem.words
-            cells = [words.removeprefix(f"{name}{is_}") if is_ else words] if several else []
-            cells += [str(each.application.problem.choices[choice]) for choice in varied]
-            cells += [each.application.label] if labelled else []
-            cells += [each.time_s.figure(), each.time_s.interval()]
-            cells += [each.rate.figure(factor)] if each.rate else []
-            rows.append([*cells, _against(problem.best, each, alike=any(each is one for one in bests))])
-    if any(len(problem.predictions) > 1 for problem in sweep.problems):
-        titles.append("than the fastest")
-    rows = [row[: len(titles)] for row in rows]
-    left = [at for at, cell in enumerate(rows[0]) if not cell[:1].isdigit()]
-    table = shown_table(titles, rows[:most], width, left)
+            row = {name if is_ else "problem": words.removeprefix(f"{name}{is_}") if is_ else words}
+            row = row if len(problems) > 1 else {}
+            row |= {choice: str(each.application.problem.choices[choice]) for choice in varied}
+            if not varied and len(problems) < len(predictions):
+                row["run"] = each.application.label
+            row |= {"time s": each.time_s.figure(), "95 %": each.time_s.interval()}
+            row |= {unit: each.rate.figure(factor)} if each.rate else {}
+            if len(problems) < len(predictions):
+                row["than the fastest"] = _against(problem.best, each, alike=id(each) in alike)
+            rows.append(row)
+    left = [at for at, cell in enumerate(rows[0].values()) if not cell[:1].isdigit()]
+    table = shown_table(list(rows[0]), [list(row.values()) for row in rows[:most]], width, left)
     return f"{table}\n({len(rows) - most} more: --details)" if len(rows) > most else table
 
 

@@ -104,11 +104,6 @@ class Sweep:
             return ()
         return tuple(each for each in sorted(self.apart, key=log_time) if not _distinguishable(best, each))
 
-    @property
-    def best_places(self) -> list[int]:
-        """Where the `bests` of each problem stand among the predictions, from 0."""
-        return [place for problem in self.problems for place in self._places(problem.bests)]
-
     def _places(self, predictions: Sequence[Prediction]) -> list[int]:
         places = {id(each): place for place, each in enumerate(self.predictions)}
         return [places[id(prediction)] for prediction in predictions]
@@ -117,7 +112,7 @@ class Sweep:
         """Entries of the JSON: the places of all that may be the best, and the caveats; by problem these places, those
         of what is ahead of the best or may be as fast, and the parameters."""
         return {
-            "best": self.best_places,
+            "best": [place for problem in self.problems for place in self._places(problem.bests)],
             "caveats": caveats(self.predictions),
             "problems": [
                 {
