@@ -320,13 +320,8 @@ def test_each_node_and_factor_is_in_the_state_of_its_last_values(tmp_path: Path)
     said = {
         text_of(file.read_text()).partition(" by lepaute watch site.")[2] for file in (tmp_path / "site").glob("node-*")
     }
-    for start in (
-        f"Changed: {RATE} -",
-        "Failed: no value since",
-        "Silent since",
-        f"Suspicious: {RATE}.",
-        f"Fine; last value {last}.",
-    ):
+    fine = f"Fine; last value {last}."
+    for start in (f"Changed: {RATE} -", "Failed: no value since", "Silent since", f"Suspicious: {RATE}.", fine):
         assert any(text.strip().startswith(start) for text in said), start
 
 

@@ -21,7 +21,7 @@ from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, significant
 from lepaute.simulate import Prediction
-from lepaute.simulate.prediction.comparing import difference
+from lepaute.simulate.prediction.comparing import ROUNDING, difference
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, where_run, with_slow_state
@@ -162,15 +162,12 @@ def _table(sweep: Sweep, width: int, most: int) -> str:
 
 
 def _against(best: Prediction | None, one: Prediction, *, alike: bool) -> str:
-    if not one.comparable:
+    if best is None or not one.comparable:
         return "not comparable"
-    assert best is not None
-    if one is best:
-        return "fastest"
-    if alike:
-        return "cannot be told apart" if len(one.run_list) > 1 else difference(best, one).text
+    if one is best or alike:
+        return "fastest" if one is best else "cannot be told apart"
     change = difference(best, one)
-    return change.bounds("slower", "faster") or change.text
+    return change.text if change.high - change.low < ROUNDING else change.bounds("slower", "faster")
 
 
 def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:

@@ -179,8 +179,7 @@ def interval(spread: "Spread", unit: str) -> str:
 
 
 def summary(sweep: Sweep) -> str:
-    """What the table of several predictions lacks: by problem what may be as fast and what each parameter changes;
-    those that are not comparable, warnings with their counts."""
+    """What the table of several predictions lacks: what parameters change, what is not comparable, all warnings."""
     predictions = sweep.predictions
     unknown = [100.0 * run.outside.unknown_share for run in predictions if run.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
@@ -188,8 +187,7 @@ def summary(sweep: Sweep) -> str:
         if len(sweep.problems) > 1:
             lines.append(f"  {problem.problem}, {counted(len(problem.predictions), 'combination')}")
         if problem.rivals:
-            are = "is" if len(problem.rivals) == 1 else "are"
-            lines.append(f"  rivals  {len(problem.rivals)} that {are} not comparable may be as fast")
+            lines.append(f"  rivals  {len(problem.rivals)} not comparable, which may be as fast")
         lines += _parts_line(problem.best) if problem.best is not None and problem.best.parts else []
         lines += effect_lines(problem.predictions)
     lines += _not_comparable(sweep)

@@ -249,10 +249,7 @@ def _sobol(found: SobolIndices) -> _Content:
 
 
 def _front(found: Front) -> _Content:
-    sure = [
-        *(f"{name}: {text}" for name, text in found.facts),
-        f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may be on the front (5 to 95 %)",
-    ]
+    sure = [f"{name}: {text}" for name, text in found.facts]
     rows = [
         {
             "configuration": called(member.point),

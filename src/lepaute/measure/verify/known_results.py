@@ -127,7 +127,7 @@ def verdict(
     off = [one for one in decided if abs(one[0] - 1.0) >= MIN_TOLD and _beyond(*one) > limit]
     if not off:
         errors = sorted(row["error_percent"] for *_, row in decided)
-        found = f"error {_error(errors[0])}{f' to {_error(errors[-1])}' if errors[1:] else ''}"
+        found = f"error {' to '.join(f'{error:+.1f} %' for error in dict.fromkeys((errors[0], errors[-1])))}"
         wide = sum(decision.answer == "undecided" for decision in known)
         decision = Decision.of(not wide, False, beside)
         text = decision.words(
@@ -220,10 +220,6 @@ def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
     end_s = row["mean_high_s"] if ratio > 1.0 else row["mean_low_s"]
     reach = abs(math.log(end_s / row["predicted_time_s"])) if end_s > 0.0 else math.inf
     return abs(math.log(ratio)) / reach if reach else math.inf
-
-
-def _error(percent: float) -> str:
-    return f"{percent:+.1f} %"
 
 
 #: What errors of one sign may share, where nobody but the user knows how the runs were made.

@@ -81,7 +81,7 @@ class Sweep:
         best = self.best
         if best is None:
             return ()
-        others = sorted((each for each in self.comparable if each is not best), key=log_time)
+        others = (each for each in self.by_speed if each.comparable and each is not best)
         return best, *(each for each in others if not _distinguishable(best, each))
 
     @property
@@ -161,8 +161,7 @@ def _distinguishable(reference: Prediction, other: Prediction) -> bool:
 
 
 def log_time(prediction: Prediction) -> float:
-    """Logarithm of the typical time, by which predictions of one problem are ranked: the ratio of two is then that of
-    their `difference`. Rates are not compared: those of one problem rank as the times."""
+    """Logarithm of the typical time, which ranks predictions of one problem: in the order of their `difference`."""
     times_s = [run.time_s for run in prediction.run_list]
     return _core.natural_log(median_of_runs(times_s, prediction.controls)) if min(times_s) > 0.0 else -inf
 
