@@ -196,7 +196,7 @@ def test_a_caption_names_the_colours_that_are_drawn():
         values[:, category] = 1.0
         captions.append(by_rank(replace(found, by_rank_s=values)).caption)
     assert captions[0] == "The time of each rank. Colours as above."
-    assert captions[1].endswith("Blue: all computing but the program's own code; the other colours as above.")
+    assert captions[1].endswith("Blue: all other computing; the rest as above.")
 
 
 def test_names_are_no_markup_and_links_lead_somewhere():

@@ -29,7 +29,7 @@ from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, 
 #: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
 MAX_PARTS, MAX_COMPUTING, MAX_COMMUNICATION, MAX_PARAMETERS = 3, 1, 2, 3
 #: Rows of a table of combinations, without --details.
-MAX_ROWS = 12
+_MAX_ROWS = 12
 #: A share of computing without fitted ranges that is worth a line.
 MIN_OUTSIDE = 0.005
 
@@ -105,21 +105,21 @@ def _caveats(prediction: "Prediction", besides: Sequence[Prediction]) -> list[st
 
 
 def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
-    """Several combinations: the fastest of each problem, how sure that is, and what each parameter changes; of problems
+    """Several combinations: the fastest by problem, how sure that is, and what parameters change; of problems
     that were predicted once each, under the same choices, the shortest and the longest. Then a table of all."""
     predictions, where = sweep.predictions, f" on {sweep.predictions[0].platform_name}"
     if len(sweep.problems) == len(predictions) and len(set(map(_choices, predictions))) == 1:
-        ends = (pick(predictions, key=lambda each: each.time_s.mean) for pick in (min, max))
-        range_s = " to ".join(f"{each.time_s.figure()} s ({each.application.problem.words})" for each in ends)
+        ends = (pick(predictions, key=lambda case: case.time_s.mean) for pick in (min, max))
+        range_s = " to ".join(f"{case.time_s.figure()} s ({case.application.problem.words})" for case in ends)
         answers = [f"{predictions[0].application.title} takes {range_s}"]
-        slow = [with_slow_state(each.application.problem.words, each) for each in predictions if each.any]
+        slow = [with_slow_state(case.application.problem.words, case) for case in predictions if case.any]
         facts, where = [("run", _choices(predictions[0])), *(("slow", text) for text in slow if ". " in text)], ""
     else:
         several = len(sweep.problems) > 1
-        texts = [(fastest(each, f" for {each.problem}" if several else ""), each.best) for each in sweep.problems]
+        texts = [(fastest(case, f" for {case.problem}" if several else ""), case.best) for case in sweep.problems]
         answers = [text if best is None else with_slow_state(text, best) for text, best in texts]
         facts = [] if several else _facts_of_problem(sweep)
-    table = _table(sweep, width, len(predictions) if details else MAX_ROWS)
+    table = _table(sweep, width, len(predictions) if details else _MAX_ROWS)
     if details:
         text = details_text(answers[-1], summary(sweep), width)
     else:
@@ -134,39 +134,39 @@ def _choices(prediction: Prediction) -> str:
 
 
 def _table(sweep: Sweep, width: int, most: int) -> str:
-    """A row each: what varies, time and rate, how much slower it is; by problem, what is not comparable last."""
+    """Rows of what varies, time and rate, how much slower it is; by problem, what is not comparable last."""
     predictions, problems = sweep.predictions, sweep.problems
-    choices = [each.application.problem.choices for each in predictions]
-    varied = [choice for choice in choices[0] if len({each.get(choice) for each in choices}) > 1]
+    choices = [case.application.problem.choices for case in predictions]
+    varied = [choice for choice in choices[0] if len({case.get(choice) for case in choices}) > 1]
     name, is_, _ = sweep.problem.partition(" = ")
-    rate, rates = predictions[0].application.rate, [each.rate.mean for each in predictions if each.rate]
-    unit, factor = scaled_unit(rate.unit, max(rates)) if rate else ("", 1.0)
+    rate, rates = predictions[0].application.rate, [case.rate.mean for case in predictions if case.rate]
+    unit, factor = scaled_unit(rate.unit, max(rates)) if rate and rates else ("", 1.0)
     rows = list[dict[str, str]]()
     for problem in problems:
-        alike = set(map(id, problem.bests))
-        for each in sorted(problem.by_speed, key=lambda each: not each.comparable):
-            words = each.application.problem.words
+        bests = set(map(id, problem.bests))
+        for case in sorted(problem.by_speed, key=lambda case: not case.comparable):
+            words = case.application.problem.words
             row = {name if is_ else "problem": words.removeprefix(f"{name}{is_}") if is_ else words}
             row = row if len(problems) > 1 else {}
-            row |= {choice: str(each.application.problem.choices[choice]) for choice in varied}
+            row |= {choice: str(case.application.problem.choices[choice]) for choice in varied}
             if not varied and len(problems) < len(predictions):
-                row["run"] = each.application.label
-            row |= {"time s": each.time_s.figure(), "95 %": each.time_s.interval()}
-            row |= {unit: each.rate.figure(factor)} if each.rate else {}
+                row["run"] = case.application.label
+            row |= {"time s": case.time_s.figure(), "95 %": case.time_s.interval()}
+            row |= {unit: case.rate.figure(factor)} if case.rate else {}
             if len(problems) < len(predictions):
-                row["than the fastest"] = _against(problem.best, each, alike=id(each) in alike)
+                row["than the fastest"] = _against(problem.best, case, is_best=id(case) in bests)
             rows.append(row)
-    left = [at for at, cell in enumerate(rows[0].values()) if not cell[:1].isdigit()]
-    table = shown_table(list(rows[0]), [list(row.values()) for row in rows[:most]], width, left)
+    texts_at = [at for at, cell in enumerate(rows[0].values()) if not cell[:1].isdigit()]
+    table = shown_table(list(rows[0]), [list(row.values()) for row in rows[:most]], width, texts_at)
     return f"{table}\n({len(rows) - most} more: --details)" if len(rows) > most else table
 
 
-def _against(best: Prediction | None, one: Prediction, *, alike: bool) -> str:
-    if best is None or not one.comparable:
+def _against(best: Prediction | None, case: Prediction, *, is_best: bool) -> str:
+    if best is None or not case.comparable:
         return "not comparable"
-    if one is best or alike:
-        return "fastest" if one is best else "cannot be told apart"
-    change = difference(best, one)
+    if is_best:
+        return "fastest" if case is best else "cannot be told apart"
+    change = difference(best, case)
     return change.text if change.high - change.low < ROUNDING else change.bounds("slower", "faster")
 
 
@@ -182,7 +182,7 @@ def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
 
 
 def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
-    """What each parameter changes; of a single one the table tells it."""
+    """What parameters change, where there are several."""
     lines = effect_lines(sweep.predictions)[1:]
     return [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]] if len(lines) > 1 else []
 

@@ -27,7 +27,7 @@ MIN_SHARE = 0.0005  # of what is named
 #: The kernel that is the code of a recorded program (simulate.trace.table, which loads NumPy).
 OWN_CODE = "computing"
 #: Predictions that are not comparable, routines and values of a parameter that are listed.
-MAX_LISTED, MAX_ROUTINES, MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
+_MAX_LISTED, MAX_ROUTINES, _MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
 
 
 def readable(prediction: "Prediction") -> str:
@@ -35,16 +35,16 @@ def readable(prediction: "Prediction") -> str:
     application, time_s, rate = prediction.application, prediction.time_s, prediction.rate
     lines = [
         f"{application.title}  {application.label} ranks on {prediction.platform_name}",
-        f"  time    {interval(time_s, 's')}",
+        f"  time    {_interval(time_s, 's')}",
     ]
     if rate is not None and application.rate is not None:
-        lines.append(f"  rate    {interval(rate, application.rate.unit)}")
+        lines.append(f"  rate    {_interval(rate, application.rate.unit)}")
     lines += _parts_line(prediction)
     if rate is not None and (peak := peak_gflops(prediction)) is not None:
         lines.append(f"  peak    {rate.text('%', 100.0 / peak)} of {quantity(peak, 'Gflop/s')}")
     lines += _memory_line(prediction)
     if (energy_j := prediction.energy_j) is not None:
-        lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
+        lines.append(f"  energy  {_interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
     shares = shares_of_time(prediction, MAX_KERNELS)
     lines += [f"{begin}   {text}" for begin, text in zip(("  where", "       "), shares, strict=False)]
     if prediction.outside is not None:
@@ -62,7 +62,7 @@ def _basis(prediction: "Prediction") -> str:
 def readable_emulation(prediction: "Prediction") -> str:
     """Simulated time of a program, where it went, what had no model, what the simulation took."""
     from lepaute.simulate import Program
-    from lepaute.simulate.smpi.emulated_run import MIN_SHARE as MIN_OWN_SHARE
+    from lepaute.simulate.smpi.emulated_run import MIN_SHARE as LEAST_SHARE
 
     program, run, figures = prediction.application, prediction.first, prediction.simulation
     assert isinstance(program, Program)
@@ -71,12 +71,12 @@ def readable_emulation(prediction: "Prediction") -> str:
     first = run.emulated
     lines = [
         f"{program.name}  {ranks_text(program.ranks)} on {prediction.platform_name}",
-        f"  time       {interval(prediction.time_s, 's')}",
+        f"  time       {_interval(prediction.time_s, 's')}",
     ]
     if first.program_s != first.time_s:
         lines.append(f"  program    {significant(first.program_s, 4)} s in all")
     lines.append(f"  computing  {computing_of(first)}")
-    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > MIN_OWN_SHARE:
+    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_SHARE:
         lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MAX_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {significant(use.time_s, 4):>12} s" for name, use in uses]
@@ -172,7 +172,7 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
     return lines + [f"  warning: {warning}" for warning in prediction.warnings]
 
 
-def interval(spread: "Spread", unit: str) -> str:
+def _interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
     text, half_width = spread.text(unit), spread.half_width_percent
     return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
@@ -203,8 +203,8 @@ def _not_comparable(sweep: Sweep) -> list[str]:
     if not sweep.apart:
         return []
     count, why = len(sweep.apart), "too much depends on what is outside the fitted ranges"
-    lines = [f"    {other.application.label}: {'; '.join(other.trust.reasons)}" for other in sweep.apart[:MAX_LISTED]]
-    lines += [f"    and {count - MAX_LISTED} more"] if count > MAX_LISTED else []
+    lines = [f"    {other.application.label}: {'; '.join(other.trust.reasons)}" for other in sweep.apart[:_MAX_LISTED]]
+    lines += [f"    and {count - _MAX_LISTED} more"] if count > _MAX_LISTED else []
     remedy = [] if sweep.remedy is None else [f"    to compare them: {sweep.remedy}"]
     return [f"  not comparable  {count} of {len(sweep.predictions)}: {why}", *lines, *remedy]
 
@@ -222,9 +222,9 @@ def effect_lines(predictions: "Sequence[Prediction]") -> list[str]:
 
 def _parameter_line(parameter: "Parameter", width: int) -> str:
     """NB  128; 192: 1.6 % slower (95 %: 0.4 to 2.8 % slower); ..."""
-    texts = [_effect_text(effect) for effect in parameter.others[:MAX_VALUES]]
-    if len(parameter.others) > MAX_VALUES:
-        texts.append(f"and {len(parameter.others) - MAX_VALUES} more")
+    texts = [_effect_text(effect) for effect in parameter.others[:_MAX_VALUES]]
+    if len(parameter.others) > _MAX_VALUES:
+        texts.append(f"and {len(parameter.others) - _MAX_VALUES} more")
     averaged = " on average" if any(effect.pairs > 1 for effect in parameter.others) else ""
     return "; ".join([f"    {parameter.name:<{width}}  {parameter.reference}{averaged}", *texts])
 

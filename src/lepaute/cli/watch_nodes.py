@@ -219,7 +219,7 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
-        if not nodes and None in meant.values():
+        if not nodes and not any(named.values()):
             note(f"{this_node} is this node, as Slurm names it; name others such as n[1-16]")
         for line, health_state in _health_lines(judged, drains):
             state = "" if health_state is None else re.split("[:,]", health_state.value)[0]

@@ -51,7 +51,7 @@ _TOGETHER = {
     "Exchange": "of the two messages sent and the two received",
 }
 #: Columns whose values are measured apart: durations of several lie on several lines.
-OPERATIONS = ("operation", "op", "function", "call", "collective", "benchmark", "kernel")
+_OPERATIONS = ("operation", "op", "function", "call", "collective", "benchmark", "kernel")
 #: A table of a million rows.
 MAX_BYTES = 64 << 20
 
@@ -160,7 +160,7 @@ def _plain_table(
         raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
     for name in unused:
         values = list(dict.fromkeys(cells[columns.index(name)] for _, cells in rows))
-        if name.lower() in OPERATIONS and len(values) > 1:
+        if name.lower() in _OPERATIONS and len(values) > 1:
             raise InputError(
                 f"{where}: has rows of {len(values)} operations: {', '.join(values)[:200]}; keep those of one, in "
                 f"`lepaute segment` with --where {name}={values[0][:60]}"

@@ -18,7 +18,7 @@ from lepaute.stats.decision import Decision, Weakness
 MIN_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
 MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
-MANY_TIMES = 2.0  # from here on a ratio is not told in per cent
+_MANY_TIMES = 2.0  # from here on a ratio is not told in per cent
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
 LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
@@ -199,7 +199,7 @@ def finding(table: "pandas.DataFrame") -> str:
 
 def times_as_long(ratio: float) -> str:
     """How long it took: 11 times as long as, 25 % longer than."""
-    if ratio >= MANY_TIMES:
+    if ratio >= _MANY_TIMES:
         return f"{significant(ratio, 2)} times as long as"
     return f"{change_in_words(ratio, 'longer', 'shorter')} than"
 

@@ -83,7 +83,7 @@ def page(trace: Trace, command: str = "") -> str:
     pictures = [
         _over_time(whole, spent),
         by_rank(breakdown),
-        *([by_step(breakdown)] if len(breakdown.steps) > 1 else []),
+        *([_by_step(breakdown)] if len(breakdown.steps) > 1 else []),
         *([_pairs_picture(waits.rank, waits.whom, waits.time_s, "waits", "for")] if (waits.whom >= 0).any() else []),
     ]
     messages = (
@@ -274,7 +274,7 @@ def by_rank(breakdown: Breakdown) -> Picture:
     )
 
 
-def by_step(breakdown: Breakdown) -> Picture:
+def _by_step(breakdown: Breakdown) -> Picture:
     values = breakdown.by_step_s[:, :OTHER]
     most = float(values.sum(axis=1).max())
     unit, factor = time_unit(most)
@@ -292,8 +292,7 @@ def _key_of(values: NDArray[Any]) -> str:
     """The colours that are drawn; values: of categories."""
     if not values[:, COMPUTE].any():
         return "Colours as above"
-    beside = " but the program's own code" if values[:, OWN_CODE].any() else ""
-    return f"Blue: all computing{beside}; the other colours as above"
+    return f"Blue: all {'other ' * bool(values[:, OWN_CODE].any())}computing; the rest as above"
 
 
 def _stacked(edges: NDArray[Any], values: NDArray[Any], places: Any) -> list[Layer]:

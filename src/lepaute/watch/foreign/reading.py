@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,7 @@ def read_foreign(
             values.attrs["read_as"] = mapping_text(guessed)
             return values
         if mapping is None:
-            lines = [line for line in source.lines() if line.strip() and line[:1] != "#"] if source.whole else []
+            lines = list(islice((line for line in source.lines() if line.strip() and line[:1] != "#"), 2))
             if len(lines) == 1 and re.search("[,;\t]", lines[0]):
                 raise InputError(f"{path}: has a heading and no rows")
             if format is None:
