@@ -129,9 +129,9 @@ CASES = {
         results({1.65: "PASSED"}, copied=True), 0, "is as expected", "for", "copied", "fine"
     ),
     "results, slower and copied": Planted(
-        results({9.0: "PASSED"}, copied=True), 1, "is slow: 9.00 s, predicted 1.64 s", "against", "copied", "notable"
+        results({9.0: "PASSED"}, copied=True), 1, "is slow: 9.00 s, 5.5 times as long", "against", "copied", "notable"
     ),
-    "results, slower": Planted(results({9.0: "PASSED"}), 1, "is slow: 9.00 s, predicted", "against", None, "notable"),
+    "results, slower": Planted(results({9.0: "PASSED"}), 1, "is slow: 9.00 s, 5.5 times", "against", None, "notable"),
     "results, failed": Planted(results({1.4: "FAILED"}), 1, "and is not compared", "unknown", "failed", "unable"),
     "results, one failed": Planted(
         results({1.4: "PASSED", 1.5: "FAILED"}), 1, "is no valid result; the others", "unknown", "failed", "unable"

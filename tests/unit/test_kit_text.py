@@ -270,7 +270,7 @@ def test_a_table_on_a_terminal_has_all_cells_whole_within_its_width(width):
 def test_columns_are_dropped_in_their_order_and_named_and_in_a_file_neither_dropped_nor_padded():
     shown = shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3, 1))
     assert shown.splitlines()[0].split() == ["kernel", "calls", "time"]
-    assert "without ranges and a note" in " ".join(shown.split())
+    assert "(columns left out: ranges and a note" in " ".join(shown.split())
     assert shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3,), note="--details").endswith("\n(--details)")
     lines = shown_table(TITLES, ROWS, UNLIMITED, left=(0, 3), drop=(3,)).splitlines()
     assert lines[1:] == ["dgemm_nn  4317  42.7 s  m 1-8192, n 1-7896, k 1-256", "dlaswp04T  325  148 ms  -"]

@@ -362,6 +362,13 @@ def test_a_rate_is_not_read_as_seconds(name: str, tmp_path: Path) -> None:
         lp.fit.read_durations(tmp_path / "t.csv")
 
 
+def test_rows_of_several_operations_are_not_fitted_as_one(tmp_path, output_of, refusal_of):
+    rows = [f"{operation},{size},{size + 2}" for operation in ("send", "recv") for size in (1, 2, 3, 4)]
+    (tmp_path / "t.csv").write_text("\n".join(["operation,size,time_us", *rows]))
+    assert "2 operations: send, recv; keep those of one, " in refusal_of("segment", tmp_path / "t.csv")
+    assert "operation=send: 4 sizes" in output_of("segment", tmp_path / "t.csv", "--where", "operation=send")
+
+
 def test_columns_that_are_not_used_are_named(tmp_path, output_of):
     (tmp_path / "t.csv").write_text("size,time_us,node,meaning_us\n" + "".join(f"{size},2,a,1\n" for size in (1, 2, 3)))
     assert "2 columns not used (node, meaning_us)" in output_of("segment", tmp_path / "t.csv", "--y", "time_us")

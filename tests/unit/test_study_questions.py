@@ -291,7 +291,7 @@ def test_the_probability_of_a_front_is_that_of_further_machines() -> None:
     assert found[points[0]] == pytest.approx(0.92, abs=0.05)
     assert found[points[0]] + found[points[1]] == pytest.approx(1.0)
     doubt = f"(with a probability of {100.0 * found[points[0]]:.0f} %)"
-    assert both.sentence == f"Fastest {doubt} and best for the money {doubt}: x=0"
+    assert both.sentence == f"Fastest {doubt} and best for the money {doubt}: x=0 (1.000 s, cost 1)"
     words = [text for name, text in both.facts if name == "best for the money"]
     assert words == [f"x=0 (1.000 s, cost 1), the least time × cost, {doubt[1:-1]}"]
     assert [member.point["x"] for member in both.by_first] == [0, 1]

@@ -198,8 +198,8 @@ def test_only_what_can_be_told_from_the_base_is_said_to_change_the_response() ->
         return {"base": 1.0, "half": 1.1, "third": third + 0.3 * (trial.seed % 2)}[str(trial.point["scenario"])]
 
     one, both = (answer_of(asked, partial(varies, third=third)) for third in (0.95, 3.0))
-    assert one.sentence == "Only half can be told from base: time 10 % more in all runs"
-    assert both.sentence.startswith("2 of 2 can be told from base, third by most: time 2")
+    assert one.sentence == "half matters: time 10 % more in all runs; 1 other cannot be told from base"
+    assert both.sentence.startswith("2 of 2 changes matter, third most: time 2")
 
 
 def test_small_changes_are_called_little_whether_they_are_shown_or_not() -> None:

@@ -1,6 +1,7 @@
 """Pictures and the page of traces: windows, time that is neither lost nor made, and a real browser."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -11,11 +12,11 @@ from oracles.traces_by_hand import call, exchange, hpl_like, trace
 from support_pages import Elements, text_of, widths_offline
 
 from lepaute.simulate.trace import colours, write_trace
-from lepaute.simulate.trace.breakdown import breakdown_of, finding_of, split
+from lepaute.simulate.trace.breakdown import CATEGORIES, COMPUTE, OWN_CODE, breakdown_of, finding_of, split
 from lepaute.simulate.trace.compare import compare_traces
 from lepaute.simulate.trace.compare_report import plot_comparison
 from lepaute.simulate.trace.gantt import plot_gantt
-from lepaute.simulate.trace.page import page, write_report
+from lepaute.simulate.trace.page import by_rank, page, write_report
 from lepaute.simulate.trace.report import plot_breakdown
 from lepaute.simulate.trace.timeline import TICKS, binned, segments
 from lepaute.simulate.trace.viewers import events, write_perfetto
@@ -187,6 +188,15 @@ def test_segments_have_all_time_of_each_kind_whether_put_together_or_not(duratio
             mine = [code for code, kind in enumerate(found.kinds) if kind == (name, place)]
             expected_s = made.duration_s[(made.rank == rank) & made.named(name)].sum()
             assert ticks[numpy.isin(codes, mine)].sum() * tick_s == pytest.approx(expected_s, abs=len(calls) * tick_s)
+
+
+def test_a_caption_names_the_colours_that_are_drawn():
+    found, values, captions = breakdown_of(hpl_like(ranks=2, steps=2)), numpy.zeros((2, len(CATEGORIES))), []
+    for category in (OWN_CODE, COMPUTE):
+        values[:, category] = 1.0
+        captions.append(by_rank(replace(found, by_rank_s=values)).caption)
+    assert captions[0] == "The time of each rank. Colours as above."
+    assert captions[1].endswith("Blue: all other computing; the rest as above.")
 
 
 def test_names_are_no_markup_and_links_lead_somewhere():

@@ -135,8 +135,11 @@ def test_all_commands_find_a_node_by_its_names_and_none_by_another(tested, capsy
     assert changed.startswith("node6: not confirmed (demo node[1-12], since 2026-01-31: mean_frequency")
     assert unknown == [
         "node5: failed (no value since 2026-02-25; others reported on 3 days since; its last 3 jobs failed)",
-        "node99: unknown (the store has no such node)",
+        "node99: unknown (no results; the store has demo node[1-12])",
     ]
+    monkeypatch.setenv("SLURMD_NODENAME", "node98")
+    assert main(["watch", "health", *at]) == 2
+    assert capsys.readouterr().err == "node98 is this node, as Slurm names it; name others such as n[1-16]\n"
     assert answer(capsys, "health", "node[7,99]", *at)[0] == 1
     cost = ("cost", "node99", "-p", "dahu", "--n", "100")
     for command in (("test", "--node", "node[7,99]"), ("replay", "--node", "node99"), cost):

@@ -311,6 +311,8 @@ def test_each_node_and_factor_is_in_the_state_of_its_last_values(tmp_path: Path)
     assert re.search(r'aria-label="-(4.9|5.0|5.1) % since .*?d="M.*?d="M.*?d="M.*?<strong>-', page), "its picture"
     nodes = (tmp_path / "site" / "nodes.html").read_text()
     assert re.findall(r">(n\d+)</a>", nodes)[:5] == ["n2", "n5", "n3", "n4", "n6"], "the worst first"
+    last = day_of(FIRST_S + 39 * DAY_S)
+    assert f"<td>fine</td><td>{last}</td>" in re.sub(r"(?<=<td)[^>]*|<i.*?</i>", "", nodes).replace("<td></td>" * 2, "")
     legend = re.search(r'<p class="states">(.*?)</p>', page)
     assert legend
     counts = ["1 changed", "1 failed", "2 silent", "1 suspicious", "1 unknown", "6 fine"]
@@ -318,7 +320,8 @@ def test_each_node_and_factor_is_in_the_state_of_its_last_values(tmp_path: Path)
     said = {
         text_of(file.read_text()).partition(" by lepaute watch site.")[2] for file in (tmp_path / "site").glob("node-*")
     }
-    for start in (f"Changed: {RATE} -", "Failed: no value since", "Silent since", f"Suspicious: {RATE}.", "Fine."):
+    fine = f"Fine; last value {last}."
+    for start in (f"Changed: {RATE} -", "Failed: no value since", "Silent since", f"Suspicious: {RATE}.", fine):
         assert any(text.strip().startswith(start) for text in said), start
 
 

@@ -21,12 +21,15 @@ from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, significant
 from lepaute.simulate import Prediction
+from lepaute.simulate.prediction.comparing import ROUNDING, difference
 from lepaute.simulate.prediction.sweep import ScalingPoint, Sweep
 from lepaute.simulate.prediction.warnings import caveats
-from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of, takes, where_run, with_slow_state
+from lepaute.simulate.prediction.wording import fastest, scaling_answer, takes, where_run, with_slow_state
 
 #: Parts of an interval, of computing and of communication, and parameters of a sweep, that are named in an answer.
 MAX_PARTS, MAX_COMPUTING, MAX_COMMUNICATION, MAX_PARAMETERS = 3, 1, 2, 3
+#: Rows of a table of combinations, without --details.
+_MAX_ROWS = 12
 #: A share of computing without fitted ranges that is worth a line.
 MIN_OUTSIDE = 0.005
 
@@ -102,23 +105,27 @@ def _caveats(prediction: "Prediction", besides: Sequence[Prediction]) -> list[st
 
 
 def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
-    """Several combinations: the fastest of each problem, how sure that is, and what each parameter changes; a table of
-    problems that were predicted once each, under the same choices."""
-    predictions = sweep.predictions
+    """Several combinations: the fastest by problem, how sure that is, and what parameters change; of problems
+    that were predicted once each, under the same choices, the shortest and the longest. Then a table of all."""
+    predictions, where = sweep.predictions, f" on {sweep.predictions[0].platform_name}"
     if len(sweep.problems) == len(predictions) and len(set(map(_choices, predictions))) == 1:
-        return _answered_problems(sweep, width, details=details)
-    answers, facts = [], []
-    for problem in sweep.problems:
-        of = f" for {problem.problem}" if len(sweep.problems) > 1 else ""
-        answer = fastest(problem, of)
-        answers.append(answer if problem.best is None else with_slow_state(answer, problem.best))
-        facts += _facts_of_problem(problem)
+        ends = (pick(predictions, key=lambda case: case.time_s.mean) for pick in (min, max))
+        range_s = " to ".join(f"{case.time_s.figure()} s ({case.application.problem.words})" for case in ends)
+        answers = [f"{predictions[0].application.title} takes {range_s}"]
+        slow = [with_slow_state(case.application.problem.words, case) for case in predictions if case.any]
+        facts, where = [("run", _choices(predictions[0])), *(("slow", text) for text in slow if ". " in text)], ""
+    else:
+        several = len(sweep.problems) > 1
+        texts = [(fastest(case, f" for {case.problem}" if several else ""), case.best) for case in sweep.problems]
+        answers = [text if best is None else with_slow_state(text, best) for text, best in texts]
+        facts = [] if several else _facts_of_problem(sweep)
+    table = _table(sweep, width, len(predictions) if details else _MAX_ROWS)
     if details:
-        return "\n".join([*answers[:-1], details_text(answers[-1], summary(sweep), width)])
-    if len(answers) > 1:  # a line of each problem is what there is to say
-        facts = []
-    facts += _facts_of_sweep(sweep, f" on {predictions[0].platform_name}")
-    return "\n".join([*answers[:-1], answer_text(answers[-1], facts, caveats(predictions), width)])
+        text = details_text(answers[-1], summary(sweep), width)
+    else:
+        facts += _facts_of_sweep(sweep, where)
+        text = answer_text(answers[-1], facts, caveats(predictions), width)
+    return "\n".join([*answers[:-1], text, table])
 
 
 def _choices(prediction: Prediction) -> str:
@@ -126,27 +133,41 @@ def _choices(prediction: Prediction) -> str:
     return where_run(prediction).removeprefix(prediction.application.problem.words).strip()
 
 
-def _answered_problems(sweep: Sweep, width: int, *, details: bool) -> str:
-    """The shortest and the longest, what they share, and a row each."""
-    predictions, slow = sweep.predictions, []
-    ends = (pick(predictions, key=lambda each: each.time_s.mean) for pick in (min, max))
-    range_s = " to ".join(f"{each.time_s.figure()} s ({each.application.problem.words})" for each in ends)
+def _table(sweep: Sweep, width: int, most: int) -> str:
+    """Rows of what varies, time and rate, how much slower it is; by problem, what is not comparable last."""
+    predictions, problems = sweep.predictions, sweep.problems
+    choices = [case.application.problem.choices for case in predictions]
+    varied = [choice for choice in choices[0] if len({case.get(choice) for case in choices}) > 1]
     name, is_, _ = sweep.problem.partition(" = ")
-    rate = predictions[0].application.rate
-    fastest_rate = max((each.rate.mean for each in predictions if each.rate), default=0.0)
-    unit, factor = scaled_unit(rate.unit, fastest_rate) if rate else ("", 1.0)
-    titles, rows = [name if is_ else "problem", "time s", "95 %", *filter(None, [unit])], []
-    for each in predictions:
-        words, time_s = each.application.problem.words, each.time_s
-        rates = [each.rate.figure(factor)] if each.rate else []
-        rows.append([words.removeprefix(f"{name}{is_}") if is_ else words, time_s.figure(), time_s.interval(), *rates])
-        slow += [("slow", sentence)] if (sentence := with_slow_state(words, each)) != words else []
-    answer = f"{predictions[0].application.title} takes {range_s}"
-    table = shown_table(titles, rows, width, left=() if is_ else (0,))
-    if details:
-        return f"{details_text(answer, summary(sweep), width)}\n{table}"
-    facts = [("run", _choices(predictions[0])), *slow, *_facts_of_sweep(sweep, "")]
-    return f"{answer_text(answer, facts, caveats(predictions), width)}\n{table}"
+    rate, rates = predictions[0].application.rate, [case.rate.mean for case in predictions if case.rate]
+    unit, factor = scaled_unit(rate.unit, max(rates)) if rate and rates else ("", 1.0)
+    rows = list[dict[str, str]]()
+    for problem in problems:
+        bests = set(map(id, problem.bests))
+        for case in sorted(problem.by_speed, key=lambda case: not case.comparable):
+            words = case.application.problem.words
+            row = {name if is_ else "problem": words.removeprefix(f"{name}{is_}") if is_ else words}
+            row = row if len(problems) > 1 else {}
+            row |= {choice: str(case.application.problem.choices[choice]) for choice in varied}
+            if not varied and len(problems) < len(predictions):
+                row["run"] = case.application.label
+            row |= {"time s": case.time_s.figure(), "95 %": case.time_s.interval()}
+            row |= {unit: case.rate.figure(factor)} if case.rate else {}
+            if len(problems) < len(predictions):
+                row["than the fastest"] = _against(problem.best, case, is_best=id(case) in bests)
+            rows.append(row)
+    texts_at = [at for at, cell in enumerate(rows[0].values()) if not cell[:1].isdigit()]
+    table = shown_table(list(rows[0]), [list(row.values()) for row in rows[:most]], width, texts_at)
+    return f"{table}\n({len(rows) - most} more: --details)" if len(rows) > most else table
+
+
+def _against(best: Prediction | None, case: Prediction, *, is_best: bool) -> str:
+    if best is None or not case.comparable:
+        return "not comparable"
+    if is_best:
+        return "fastest" if case is best else "cannot be told apart"
+    change = difference(best, case)
+    return change.text if change.high - change.low < ROUNDING else change.bounds("slower", "faster")
 
 
 def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
@@ -161,13 +182,9 @@ def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
 
 
 def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
-    best, worst = sweep.best, sweep.worst
-    lines = effect_lines(sweep.predictions, one_line=True)[1:]
-    facts = [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]]
-    if not facts and best is not None and worst is not None and not any(worst is other for other in sweep.bests):
-        slower = worst.time_s.mean / best.time_s.mean - 1.0
-        facts.append(("worst", f"{worst.application.label}: {span_of(worst.time_s)}, {100.0 * slower:.0f} % slower"))
-    return facts
+    """What parameters change, where there are several."""
+    lines = effect_lines(sweep.predictions)[1:]
+    return [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]] if len(lines) > 1 else []
 
 
 def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: bool = False) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lepaute.kit.printable import UNLIMITED
 from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
@@ -27,9 +26,8 @@ COMMUNICATION = (
 MIN_SHARE = 0.0005  # of what is named
 #: The kernel that is the code of a recorded program (simulate.trace.table, which loads NumPy).
 OWN_CODE = "computing"
-#: Predictions, routines and values of a parameter that are listed.
-MAX_LISTED, MAX_ROUTINES, MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
-WIDTH = 120
+#: Predictions that are not comparable, routines and values of a parameter that are listed.
+_MAX_LISTED, MAX_ROUTINES, _MAX_VALUES, MAX_KERNELS = 8, 6, 8, 4
 
 
 def readable(prediction: "Prediction") -> str:
@@ -37,16 +35,16 @@ def readable(prediction: "Prediction") -> str:
     application, time_s, rate = prediction.application, prediction.time_s, prediction.rate
     lines = [
         f"{application.title}  {application.label} ranks on {prediction.platform_name}",
-        f"  time    {interval(time_s, 's')}",
+        f"  time    {_interval(time_s, 's')}",
     ]
     if rate is not None and application.rate is not None:
-        lines.append(f"  rate    {interval(rate, application.rate.unit)}")
+        lines.append(f"  rate    {_interval(rate, application.rate.unit)}")
     lines += _parts_line(prediction)
     if rate is not None and (peak := peak_gflops(prediction)) is not None:
         lines.append(f"  peak    {rate.text('%', 100.0 / peak)} of {quantity(peak, 'Gflop/s')}")
     lines += _memory_line(prediction)
     if (energy_j := prediction.energy_j) is not None:
-        lines.append(f"  energy  {interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
+        lines.append(f"  energy  {_interval(energy_j, 'J')}; {quantity(energy_j.mean / time_s.mean, 'W')} on average")
     shares = shares_of_time(prediction, MAX_KERNELS)
     lines += [f"{begin}   {text}" for begin, text in zip(("  where", "       "), shares, strict=False)]
     if prediction.outside is not None:
@@ -64,7 +62,7 @@ def _basis(prediction: "Prediction") -> str:
 def readable_emulation(prediction: "Prediction") -> str:
     """Simulated time of a program, where it went, what had no model, what the simulation took."""
     from lepaute.simulate import Program
-    from lepaute.simulate.smpi.emulated_run import MIN_SHARE as MIN_OWN_SHARE
+    from lepaute.simulate.smpi.emulated_run import MIN_SHARE as LEAST_SHARE
 
     program, run, figures = prediction.application, prediction.first, prediction.simulation
     assert isinstance(program, Program)
@@ -73,12 +71,12 @@ def readable_emulation(prediction: "Prediction") -> str:
     first = run.emulated
     lines = [
         f"{program.name}  {ranks_text(program.ranks)} on {prediction.platform_name}",
-        f"  time       {interval(prediction.time_s, 's')}",
+        f"  time       {_interval(prediction.time_s, 's')}",
     ]
     if first.program_s != first.time_s:
         lines.append(f"  program    {significant(first.program_s, 4)} s in all")
     lines.append(f"  computing  {computing_of(first)}")
-    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > MIN_OWN_SHARE:
+    if first.slowdowns is not None and first.slowdowns.memory_share is not None and first.own_share > LEAST_SHARE:
         lines.append(f"  memory     {100.0 * first.slowdowns.memory_share:.0f} % of the program's own waits for memory")
     uses = sorted((first.fallback | first.kernels).items(), key=lambda item: -item[1].time_s)[:MAX_ROUTINES]
     lines += [f"    {name:<12} {use.calls:>10} calls {significant(use.time_s, 4):>12} s" for name, use in uses]
@@ -174,22 +172,24 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
     return lines + [f"  warning: {warning}" for warning in prediction.warnings]
 
 
-def interval(spread: "Spread", unit: str) -> str:
+def _interval(spread: "Spread", unit: str) -> str:
     """Mean and interval in words."""
     text, half_width = spread.text(unit), spread.half_width_percent
     return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
 
 
 def summary(sweep: Sweep) -> str:
-    """Several predictions: for each problem the best, those that cannot be told from it, the worst, and what each
-    parameter changes; those that are not comparable, warnings with their counts."""
+    """What the table of several predictions lacks: what parameters change, what is not comparable, all warnings."""
     predictions = sweep.predictions
     unknown = [100.0 * run.outside.unknown_share for run in predictions if run.outside is not None]
     lines = [f"{len(predictions)} combinations on {predictions[0].platform_name}"]
     for problem in sweep.problems:
         if len(sweep.problems) > 1:
             lines.append(f"  {problem.problem}, {counted(len(problem.predictions), 'combination')}")
-        lines += [*_ranking(problem), *effect_lines(problem.predictions)]
+        if problem.rivals:
+            lines.append(f"  rivals  {len(problem.rivals)} not comparable, which may be as fast")
+        lines += _parts_line(problem.best) if problem.best is not None and problem.best.parts else []
+        lines += effect_lines(problem.predictions)
     lines += _not_comparable(sweep)
     if max(unknown, default=0.0) >= 0.1:  # what is known to be outside, warnings tell
         low, high = (significant(end, 2) for end in (min(unknown), max(unknown)))
@@ -199,85 +199,34 @@ def summary(sweep: Sweep) -> str:
     return "\n".join([*lines, *(f"  warning: {caveat}" for caveat in caveats(predictions))])
 
 
-def _ranking(sweep: Sweep) -> list[str]:
-    """What is ahead of all that are comparable; the best of these, with all that cannot be told from it, and the worst
-    that is not among them; of a sweep of one problem. A single prediction is not ranked."""
-    best, worst, bests = sweep.best, sweep.worst, sweep.bests
-    if len(sweep.predictions) == 1:
-        return [f"  run     {_with_time(sweep.predictions[0])}"]
-    lines = [f"  first   {_with_time(prediction)}" for prediction in sweep.ahead[:MAX_LISTED]]
-    if lines:
-        lines += [
-            f"          certainly faster than all that are comparable{'' if best else ', which none is'}; how much "
-            "faster is not known:",
-            f"          {'; '.join(sweep.ahead[0].trust.reasons)}",
-        ]
-    if best is None or worst is None:
-        return [*lines, "  best    none: none is comparable"]
-    if len(bests) == 1:
-        lines.append(f"  best    {_with_time(best)}{', of those that are comparable' if sweep.ahead else ''}")
-    else:
-        single = len(best.run_list) == 1
-        why = "one run of each tells nothing apart; give --runs 10" if single else "which cannot be told apart"
-        lines.append(f"  best    one of these {len(bests)}, {why}:")
-        lines += _listed([f"    {_with_time(prediction)}" for prediction in bests])
-    if sweep.rivals:
-        are = "is" if len(sweep.rivals) == 1 else "are"
-        lines.append(f"          {len(sweep.rivals)} that {are} not comparable may be as fast")
-    lines += _parts_line(best) if best.parts else []
-    return lines if any(other is worst for other in bests) else [*lines, f"  worst   {_with_time(worst)}"]
-
-
 def _not_comparable(sweep: Sweep) -> list[str]:
     if not sweep.apart:
         return []
     count, why = len(sweep.apart), "too much depends on what is outside the fitted ranges"
-    lines = [
-        f"    {other.application.label}: {interval(other.time_s, 's')}; {'; '.join(other.trust.reasons)}"
-        for other in sweep.apart
-    ]
+    lines = [f"    {other.application.label}: {'; '.join(other.trust.reasons)}" for other in sweep.apart[:_MAX_LISTED]]
+    lines += [f"    and {count - _MAX_LISTED} more"] if count > _MAX_LISTED else []
     remedy = [] if sweep.remedy is None else [f"    to compare them: {sweep.remedy}"]
-    return [f"  not comparable  {count} of {len(sweep.predictions)}: {why}", *_listed(lines), *remedy]
+    return [f"  not comparable  {count} of {len(sweep.predictions)}: {why}", *lines, *remedy]
 
 
-def _listed(lines: list[str]) -> list[str]:
-    more = len(lines) - MAX_LISTED
-    return lines[:MAX_LISTED] + ([f"    and {more} more"] if more > 0 else [])
-
-
-def _with_time(prediction: "Prediction") -> str:
-    application, text = prediction.application, prediction.application.label
-    if prediction.rate is not None and application.rate is not None:
-        text += f": {interval(prediction.rate, application.rate.unit)}"
-    return f"{text}, {significant(prediction.time_s.mean, 4)} s"
-
-
-def effect_lines(predictions: "Sequence[Prediction]", *, one_line: bool = False) -> list[str]:
-    """A line for each parameter that varies among predictions of one problem; one_line: however long it becomes."""
+def effect_lines(predictions: "Sequence[Prediction]") -> list[str]:
+    """A line for each parameter that varies among predictions of one problem."""
     parameters = effects(predictions)
     if not parameters:
         return []
-    single = len(predictions[0].run_list) == 1
-    what = "one run of each: no intervals" if single else "95 % interval"
+    what = "one run of each: no intervals" if len(predictions[0].run_list) == 1 else "95 % interval"
     width = max(len(parameter.name) for parameter in parameters)
-    lines = [f"  each parameter, all else equal: the fastest value, and the time of the others ({what})"]
-    broken_at = UNLIMITED if one_line else WIDTH
-    return lines + [line for parameter in parameters for line in _parameter_lines(parameter, width, broken_at)]
+    head = f"  each parameter, all else equal: the fastest value, and the time of the others ({what})"
+    return [head, *(_parameter_line(parameter, width) for parameter in parameters)]
 
 
-def _parameter_lines(parameter: "Parameter", width: int, broken_at: int) -> list[str]:
+def _parameter_line(parameter: "Parameter", width: int) -> str:
     """NB  128; 192: 1.6 % slower (95 %: 0.4 to 2.8 % slower); ..."""
-    texts = [_effect_text(effect) for effect in parameter.others[:MAX_VALUES]]
-    if len(parameter.others) > MAX_VALUES:
-        texts.append(f"and {len(parameter.others) - MAX_VALUES} more")
-    lines = [f"    {parameter.name:<{width}}  {parameter.reference}"]
-    for text in texts:
-        if len(lines[-1]) + len(text) > broken_at - 2:
-            lines[-1] += ";"
-            lines.append(" " * (6 + width) + text)
-        else:
-            lines[-1] += f"; {text}"
-    return lines
+    texts = [_effect_text(effect) for effect in parameter.others[:_MAX_VALUES]]
+    if len(parameter.others) > _MAX_VALUES:
+        texts.append(f"and {len(parameter.others) - _MAX_VALUES} more")
+    averaged = " on average" if any(effect.pairs > 1 for effect in parameter.others) else ""
+    return "; ".join([f"    {parameter.name:<{width}}  {parameter.reference}{averaged}", *texts])
 
 
 def _effect_text(effect: "Effect") -> str:

@@ -409,7 +409,7 @@ def _warn_if_unknown(watch: "Watch", nodes: "NodeSet") -> None:
     if nodes.among(known):
         return
     of = "" if nodes.cluster == "all" else f" of cluster {nodes.cluster}"
-    warn([f"no node of the store is {nodes.text[:80]}{of}; {known_text(known)}"])
+    warn([f"no node of the store is {nodes.text[:80]}{of}; it has {known_text(known)}"])
 
 
 def _count(entries: int) -> str:

@@ -169,7 +169,7 @@ def health(
     context: typer.Context,
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NODES]...", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
+        typer.Argument(metavar="NODES...", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
     ] = None,
     store: Place = None,
     cluster: Cluster = None,
@@ -219,6 +219,8 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
+        if not nodes and not any(named.values()):
+            note(f"{this_node} is this node, as Slurm names it; name others such as n[1-16]")
         for line, health_state in _health_lines(judged, drains):
             state = "" if health_state is None else re.split("[:,]", health_state.value)[0]
             say(line, meaning=watch_answer.MEANING.get(state, "doubtful") if state else None, loud=state)

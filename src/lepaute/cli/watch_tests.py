@@ -241,7 +241,7 @@ def chosen_values(
     known = watch_values.nodes_of(values)
     named = nodes_named(known, nodes, cluster)
     if unknown := [name for name, of in named.items() if not of]:
-        raise InputError(f"the store has no node {', '.join(unknown)[:80]}; {known_text(known)}")
+        raise InputError(f"the store has no node {', '.join(unknown)[:80]}; it has {known_text(known)}")
     return values[watch_values.is_of(values, {pair for pairs in named.values() for pair in pairs})]
 
 

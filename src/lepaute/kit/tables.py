@@ -44,7 +44,7 @@ def shown_table(
     blocks = _blocks(widths, least, shown, width, left, keys)
     texts = [_folded_table(lines, widths, block, width, left) for block in blocks]
     if dropped:
-        left_out = f"without {', '.join(dropped)}: a wider terminal or a file has all columns"
+        left_out = f"columns left out: {', '.join(dropped)}; a wider terminal or a file has all"
         texts.append(folded(f"({note or left_out})", width))
     return "\n".join(texts)
 

@@ -170,12 +170,14 @@ class Front:
 
     @property
     def sentence(self) -> str:
-        """What is best in the first response, and what in the last, or for the money."""
-        all_best = self._bests()
-        of_point: dict[Point, list[str]] = {}
-        for words, _, best, doubt in (all_best[0], all_best[-1]):
-            of_point.setdefault(best.point, []).append(f"{words}{doubt and f' ({doubt})'}")
-        return begun("; ".join(f"{listed(words)}: {called(point)}" for point, words in of_point.items()))
+        """What is best in the first response, and what in the last, or for the money, with these figures."""
+        first, *_, last = self._bests()
+        of_machine: dict[str, list[str]] = {}
+        for words, _, best, doubt in (first, last):
+            figures = ", ".join(amount_of(name, best.spreads[name]) for name in dict.fromkeys([*first[1], *last[1]]))
+            texts = of_machine.setdefault(f"{called(best.point)} ({figures})", [])
+            texts.append(f"{words}{doubt and f' ({doubt})'}")
+        return begun("; ".join(f"{listed(texts)}: {machine}" for machine, texts in of_machine.items()))
 
     def _bests(self) -> list[tuple[str, tuple[str, ...], Member, str]]:
         """What the best is called, in which responses, which it is, and how likely that is where it is not sure."""
@@ -208,7 +210,7 @@ class Front:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
-        titles = ("configuration", *map(label, self.responses), "probability of being on the front")
+        titles = ("configuration", *map(label, self.responses), "on the front")
         rows = [
             (
                 called(one.point),

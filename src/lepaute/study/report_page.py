@@ -249,15 +249,12 @@ def _sobol(found: SobolIndices) -> _Content:
 
 
 def _front(found: Front) -> _Content:
-    sure = [
-        *(f"{name}: {text}" for name, text in found.facts),
-        f"{sum(0.05 < member.probability < 0.95 for member in found.members)} may or may not be (5 to 95 %)",
-    ]
+    sure = [f"{name}: {text}" for name, text in found.facts]
     rows = [
         {
             "configuration": called(member.point),
             **{label(name): spread.text(basis="") for name, spread in member.spreads.items()},
-            "probability of being on the front": f"{100.0 * member.probability:.0f} %",
+            "on the front": f"{100.0 * member.probability:.0f} %",
         }
         for member in found.by_first[:MAX_TABLE_ROWS]
     ]

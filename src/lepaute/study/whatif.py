@@ -221,13 +221,15 @@ class WhatIfAnswer:
                 f"None of {len(comparable)} changes can be told from {self.base_name}: the largest seems to be {name} "
                 f"({seems}){self._undecided}{others}"
             )
-        if count == 1:
-            return f"{name} matters{' little' if is_little else ''}: {change_there}"
-        if is_little:
+        if is_little and count > 1:
             return f"None of {count} changes matters much: with {name}, the largest shown, {change_there}"
-        if len(shown) == 1:
-            return f"Only {name} can be told from {self.base_name}: {change_there}{others}"
-        return f"{len(shown)} of {count} can be told from {self.base_name}, {name} by most: {change_there}{others}"
+        of_shown = [end for _, one in shown for end in (one.low, one.high)]
+        little = " little" if min(of_shown) >= 1.0 / (1.0 + LITTLE) and max(of_shown) <= 1.0 + LITTLE else ""
+        if len(shown) > 1:
+            return f"{len(shown)} of {count} changes matter{little}, {name} most: {change_there}{others}"
+        untold = len(comparable) - 1
+        others = f"; {untold} other{'s' * (untold > 1)} cannot be told from {self.base_name}" * bool(untold) + others
+        return f"{name} matters{little}: {change_there}{others}"
 
     @property
     def further(self) -> Further | None:

@@ -18,6 +18,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted
 from lepaute.measure.schedulers.types import NodeState
 from lepaute.watch.changelog import ALL, names_of_node
+from lepaute.watch.named_nodes import known_text
 from lepaute.watch.notices import notice
 from lepaute.watch.notices.absences import LATE_DAYS, absences_of, last_data
 from lepaute.watch.open_regressions import open_regressions
@@ -208,7 +209,8 @@ def node_health(
     health = []
     for name, known in nodes.items():
         if known is None:
-            health.append(NodeHealth(name, "", name, Verdict.UNKNOWN, "the store has no such node"))
+            there = known_text(every.values[["cluster", "node"]].itertuples(index=False, name=None))
+            health.append(NodeHealth(name, "", name, Verdict.UNKNOWN, f"no results; the store has {there}"))
             continue
         cluster, node = known
         own = found.values[(found.values["cluster"] == cluster) & (found.values["node"] == node)]

@@ -44,7 +44,7 @@ def nodes_named(known: Iterable[Node], text: str, cluster: str | None = None) ->
 def the_node(name: str, found: Sequence[Node], known: Iterable[Node]) -> Node:
     """The only node that the name means; raises InputError if it means none, or nodes of several clusters."""
     if not found:
-        raise InputError(f"the store has no node {name[:80]}; {known_text(known)}")
+        raise InputError(f"the store has no node {name[:80]}; it has {known_text(known)}")
     if len(found) > 1:
         clusters = ", ".join(cluster or "none" for cluster, _ in found)
         raise InputError(f"node {name[:80]} is of several clusters: {clusters}; give --cluster")
@@ -52,10 +52,10 @@ def the_node(name: str, found: Sequence[Node], known: Iterable[Node]) -> Node:
 
 
 def known_text(known: Iterable[Node]) -> str:
-    """It has dahu-[1-32], gros-[1-124]."""
+    """What a store has: dahu-[1-32], gros-[1-124]."""
     nodes = sorted(set(known))
     parts = [nodes_text(each, (node for of, node in nodes if of == each)) for each in sorted({of for of, _ in nodes})]
-    return f"it has {', '.join(parts)[:200]}" if parts else "it has no values yet"
+    return ", ".join(parts)[:200] or "no values yet"
 
 
 def _of_name(nodes: Sequence[Node], name: str) -> tuple[Node, ...]:

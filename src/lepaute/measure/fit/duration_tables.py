@@ -50,6 +50,8 @@ _TOGETHER = {
     "Sendrecv": "of the message sent and the one received",
     "Exchange": "of the two messages sent and the two received",
 }
+#: Columns whose values are measured apart: durations of several lie on several lines.
+_OPERATIONS = ("operation", "op", "function", "call", "collective", "benchmark", "kernel")
 #: A table of a million rows.
 MAX_BYTES = 64 << 20
 
@@ -156,6 +158,13 @@ def _plain_table(
     rows = [row for row in rows if all(row[1][columns.index(name)] == value for name, value in only.items())]
     if not rows:
         raise InputError(f"{where}: no row has {' and '.join(f'{name}={value}' for name, value in only.items())}")
+    for name in unused:
+        values = list(dict.fromkeys(cells[columns.index(name)] for _, cells in rows))
+        if name.lower() in _OPERATIONS and len(values) > 1:
+            raise InputError(
+                f"{where}: has rows of {len(values)} operations: {', '.join(values)[:200]}; keep those of one, in "
+                f"`lepaute segment` with --where {name}={values[0][:60]}"
+            )
     at, by = columns.index(size), columns.index(duration)
     bytes_of_unit, unsure = size_unit_in(size) or (1, False)
     parsed = []

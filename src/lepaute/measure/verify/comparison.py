@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from lepaute.kit.text import counted, significant
+from lepaute.kit.text import change_in_words, counted, significant
 from lepaute.measure.verify import naming
 from lepaute.measure.verify.campaign import Case, RecordedRun, run_record
 from lepaute.measure.verify.machine import compute_share, time_without_drift
@@ -18,6 +18,7 @@ from lepaute.stats.decision import Decision, Weakness
 MIN_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
 MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
+_MANY_TIMES = 2.0  # from here on a ratio is not told in per cent
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
 LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
@@ -186,6 +187,21 @@ def sentence(table: "pandas.DataFrame", causes: str = CAUSES) -> str:
         *([] if found is None else [found.text(causes)]),
     ]
     return "\n".join(lines)
+
+
+def finding(table: "pandas.DataFrame") -> str:
+    """The verification in a title: how many runs are inside, and the error."""
+    judged, errors = table[table["inside_interval"].notna()], _errors(table, "error_percent")
+    if judged.empty:
+        return f"No interval; {errors}"
+    return f"{int(judged['n_inside'].sum())} of {counted(int(judged['n_counting'].sum()), 'run')} inside 95 %; {errors}"
+
+
+def times_as_long(ratio: float) -> str:
+    """How long it took: 11 times as long as, 25 % longer than."""
+    if ratio >= _MANY_TIMES:
+        return f"{significant(ratio, 2)} times as long as"
+    return f"{change_in_words(ratio, 'longer', 'shorter')} than"
 
 
 def _wide(judged: "pandas.DataFrame") -> str:

@@ -16,7 +16,7 @@ import pandas
 from lepaute.kit.files import write_atomic
 from lepaute.kit.text import counted, significant
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, compare, comparison_record, decision_of
+from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, compare, comparison_record, decision_of, times_as_long
 from lepaute.measure.verify.report import predicted_and_measured
 from lepaute.measure.verify.verification import (
     JSON_FILE,
@@ -127,7 +127,7 @@ def verdict(
     off = [one for one in decided if abs(one[0] - 1.0) >= MIN_TOLD and _beyond(*one) > limit]
     if not off:
         errors = sorted(row["error_percent"] for *_, row in decided)
-        found = f"error {_error(errors[0])}{f' to {_error(errors[-1])}' if errors[1:] else ''}"
+        found = f"error {' to '.join(f'{error:+.1f} %' for error in dict.fromkeys((errors[0], errors[-1])))}"
         wide = sum(decision.answer == "undecided" for decision in known)
         decision = Decision.of(not wide, False, beside)
         text = decision.words(
@@ -147,7 +147,7 @@ def verdict(
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
-    size = f"is {way}{among}: {measured_s} s, predicted {predicted_s} s (error {_error(row['error_percent'])})"
+    size = f"is {way}{among}: {measured_s} s, {times_as_long(ratio)} predicted ({predicted_s} s)"
     likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [("rate", f"{rates}, of {case.full_label}")]
@@ -220,10 +220,6 @@ def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
     end_s = row["mean_high_s"] if ratio > 1.0 else row["mean_low_s"]
     reach = abs(math.log(end_s / row["predicted_time_s"])) if end_s > 0.0 else math.inf
     return abs(math.log(ratio)) / reach if reach else math.inf
-
-
-def _error(percent: float) -> str:
-    return f"{percent:+.1f} %"
 
 
 #: What errors of one sign may share, where nobody but the user knows how the runs were made.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit import picture
 from lepaute.kit.later import later, pandas
-from lepaute.measure.verify.comparison import decision_of, sentence
+from lepaute.measure.verify.comparison import decision_of, finding
 from lepaute.measure.verify.naming import panels_of, varied_columns
 
 if TYPE_CHECKING:
@@ -94,9 +94,8 @@ def plot(
 
 
 def _finished(figure: "Figure", table: "pandas.DataFrame", path: Path | None, title: str, foot: str) -> "Figure":
-    """With the finding, which is the first sentence of what is printed, and its file."""
-    finding = sentence(table).split("\n")[0]
-    picture.entitle(figure, f"{finding}\n{title}", foot)
+    """With the finding and its file."""
+    picture.entitle(figure, f"{finding(table)}\n{title}", foot)
     if path is not None:
         picture.write_picture(figure, path)
     return picture.shown_once(figure, path)

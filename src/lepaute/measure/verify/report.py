@@ -12,7 +12,7 @@ from lepaute.kit.report.page import figure_svg, records_table, render
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, significant, value_and_interval
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift
+from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift, times_as_long
 from lepaute.measure.verify.machine import MachineDrift
 from lepaute.measure.verify.naming import names_of_cases, varied_columns
 from lepaute.measure.verify.plot import plot
@@ -256,10 +256,12 @@ def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
     answered = getattr(getattr(results, "verdict", None), "case", None)
     case, row = max(rows, key=lambda each: (each[0] is answered, each[1]["measured_time_s"]))
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
+    ratio = row["measured_time_s"] / row["predicted_time_s"] if row["predicted_time_s"] > 0.0 else math.inf
+    length, _, than = times_as_long(ratio).rpartition(" ")
     return [
         (f"{predicted_s} s", f"predicted for {case.full_label}"),
         (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
-        (f"{row['error_percent']:+.1f} %", "error of the prediction"),
+        (length, f"{than} predicted; error of the prediction {row['error_percent']:+.1f} %"),
     ]
 
 

@@ -60,7 +60,7 @@ class Sweep:
     @property
     def by_speed(self) -> list[Prediction]:
         """The fastest first."""
-        return sorted(self.predictions, key=speed, reverse=True)
+        return sorted(self.predictions, key=log_time)
 
     @property
     def comparable(self) -> tuple[Prediction, ...]:
@@ -73,12 +73,7 @@ class Sweep:
     @cached_property
     def best(self) -> Prediction | None:
         """The fastest of those that are comparable, of a sweep of one problem; None if none is."""
-        return max(self.comparable, key=speed, default=None)
-
-    @property
-    def worst(self) -> Prediction | None:
-        """The slowest of those that are comparable; None if none is."""
-        return min(self.comparable, key=speed, default=None)
+        return min(self.comparable, key=log_time, default=None)
 
     @cached_property
     def bests(self) -> tuple[Prediction, ...]:
@@ -86,7 +81,7 @@ class Sweep:
         best = self.best
         if best is None:
             return ()
-        others = sorted((each for each in self.comparable if each is not best), key=speed, reverse=True)
+        others = (each for each in self.by_speed if each.comparable and each is not best)
         return best, *(each for each in others if not _distinguishable(best, each))
 
     @property
@@ -95,9 +90,9 @@ class Sweep:
 
         Where none is comparable, the one that is certainly faster than each other one, if there is such a one.
         """
-        fastest, best = sorted(self.apart, key=speed, reverse=True), self.best
+        fastest, best = sorted(self.apart, key=log_time), self.best
         if best is not None:
-            return tuple(each for each in fastest if _distinguishable(best, each) and speed(each) > speed(best))
+            return tuple(each for each in fastest if _distinguishable(best, each) and log_time(each) < log_time(best))
         first, *others = fastest
         return (first,) if others and all(_distinguishable(first, each) for each in others) else ()
 
@@ -107,12 +102,7 @@ class Sweep:
         best = self.best
         if best is None:
             return ()
-        return tuple(each for each in sorted(self.apart, key=speed, reverse=True) if not _distinguishable(best, each))
-
-    @property
-    def best_places(self) -> list[int]:
-        """Where the `bests` of each problem stand among the predictions, from 0."""
-        return [place for problem in self.problems for place in self._places(problem.bests)]
+        return tuple(each for each in sorted(self.apart, key=log_time) if not _distinguishable(best, each))
 
     def _places(self, predictions: Sequence[Prediction]) -> list[int]:
         places = {id(each): place for place, each in enumerate(self.predictions)}
@@ -122,7 +112,7 @@ class Sweep:
         """Entries of the JSON: the places of all that may be the best, and the caveats; by problem these places, those
         of what is ahead of the best or may be as fast, and the parameters."""
         return {
-            "best": self.best_places,
+            "best": [place for problem in self.problems for place in self._places(problem.bests)],
             "caveats": caveats(self.predictions),
             "problems": [
                 {
@@ -170,9 +160,10 @@ def _distinguishable(reference: Prediction, other: Prediction) -> bool:
     return difference(reference, other).is_told_apart
 
 
-def speed(prediction: Prediction) -> float:
-    """Measure by which a prediction is judged: its rate, or how short it is."""
-    return -prediction.time_s.mean if prediction.rate is None else prediction.rate.mean
+def log_time(prediction: Prediction) -> float:
+    """Logarithm of the typical time, which ranks predictions of one problem: in the order of their `difference`."""
+    times_s = [run.time_s for run in prediction.run_list]
+    return _core.natural_log(median_of_runs(times_s, prediction.controls)) if min(times_s) > 0.0 else -inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +234,7 @@ def _parameter(
     blocks = by_others.values()
     reference = _reference(values, blocks)
     if reference is None:
-        reference = min(comparable, key=_log_time).application.problem.choices[name]
+        reference = min(comparable, key=log_time).application.problem.choices[name]
     against = (_effect(value, reference, blocks) for value in values if value != reference)
     others = sorted(
         (effect for effect in against if effect.all_pairs),
@@ -261,7 +252,7 @@ def _reference(values: Sequence[Any], blocks: Collection[Block]) -> Any:
     whole = [block for block in blocks if all(value in block and block[value].comparable for value in usable)]
     if not whole:
         return None
-    return min(usable, key=lambda value: fsum(_log_time(block[value]) for block in whole))
+    return min(usable, key=lambda value: fsum(log_time(block[value]) for block in whole))
 
 
 def _effect(value: Any, reference: Any, blocks: Collection[Block]) -> Effect:
@@ -297,10 +288,6 @@ def _is_faster(logs: Sequence[float], sampling_sd: float, controls: Controls | N
         return False
     high = prediction_interval([_core.exponential(log) for log in logs], sampling_sd, controls).high
     return high is not None and high < 1.0
-
-
-def _log_time(prediction: Prediction) -> float:
-    return _core.natural_log(median_of_runs([run.time_s for run in prediction.run_list], prediction.controls))
 
 
 @dataclass(frozen=True, slots=True)

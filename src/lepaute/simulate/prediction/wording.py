@@ -82,11 +82,12 @@ def fastest(sweep: "Sweep", of: str = "") -> str:
         return f"Fastest{of}: {label(first)}, by how much is not known: {first.trust.reasons[0]}"
     if best is None:
         return f"Fastest{of}: not known, none of {number} is comparable"
-    alike = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
+    doubt = "" if len(sweep.bests) == 1 else f", one of {len(sweep.bests)} that cannot be told apart"
+    doubt += "; give --runs 10" * bool(doubt and len(best.run_list) == 1)
     which = f"Fastest of {number}" if compared == number else f"Fastest of {compared} comparable (of {number})"
     if 1 == compared < number:
         which = f"Only one of {number} is comparable"
-    return f"{which}{of}: {label(best)}, {_figures(best)}{alike}"
+    return f"{which}{of}: {label(best)}, {_figures(best)}{doubt}"
 
 
 def scaling_answer(points: "Sequence[ScalingPoint]") -> str:

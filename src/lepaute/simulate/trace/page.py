@@ -22,8 +22,10 @@ from lepaute.kit.report.svg import Axis, Layer, Picture
 from lepaute.kit.text import in_common_unit, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.simulate.trace import colours
 from lepaute.simulate.trace.breakdown import (
+    COMPUTE,
     LATE,
     OTHER,
+    OWN_CODE,
     Breakdown,
     Finding,
     Waiting,
@@ -81,7 +83,7 @@ def page(trace: Trace, command: str = "") -> str:
     pictures = [
         _over_time(whole, spent),
         by_rank(breakdown),
-        *([by_step(breakdown)] if len(breakdown.steps) > 1 else []),
+        *([_by_step(breakdown)] if len(breakdown.steps) > 1 else []),
         *([_pairs_picture(waits.rank, waits.whom, waits.time_s, "waits", "for")] if (waits.whom >= 0).any() else []),
     ]
     messages = (
@@ -265,25 +267,32 @@ def by_rank(breakdown: Breakdown) -> Picture:
     of_groups = "" if len(labels) == len(breakdown.ranks) else "; a column is the mean of neighbouring ranks"
     return Picture(
         "Time of each rank by what it went into",
-        f"The time of each rank. Blue: all computing; the other colours as above{of_groups}.",
+        f"The time of each rank. {_key_of(values)}{of_groups}.",
         Axis("rank", -0.5, len(labels) - 0.5, names=tuple(labels)),
         Axis(f"time, {unit}", 0.0, float(values.sum(axis=1).max()) * factor or 1.0),
         _stacked(numpy.arange(len(labels) + 1) - 0.5, values * factor, colours.CLASS_OF_CATEGORY),
     )
 
 
-def by_step(breakdown: Breakdown) -> Picture:
+def _by_step(breakdown: Breakdown) -> Picture:
     values = breakdown.by_step_s[:, :OTHER]
     most = float(values.sum(axis=1).max())
     unit, factor = time_unit(most)
     edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
     return Picture(
         "Time of all ranks in each step by what it went into",
-        "The time of all ranks in each step. Blue: all computing; the other colours as above.",
+        f"The time of all ranks in each step. {_key_of(values)}.",
         Axis("step (panel)", float(edges[0]), float(edges[-1])),
         Axis(f"time of all ranks, {unit}", 0.0, most * factor or 1.0),
         _stacked(edges, values * factor, colours.CLASS_OF_CATEGORY[:OTHER]),
     )
+
+
+def _key_of(values: NDArray[Any]) -> str:
+    """The colours that are drawn; values: of categories."""
+    if not values[:, COMPUTE].any():
+        return "Colours as above"
+    return f"Blue: all {'other ' * bool(values[:, OWN_CODE].any())}computing; the rest as above"
 
 
 def _stacked(edges: NDArray[Any], values: NDArray[Any], places: Any) -> list[Layer]:

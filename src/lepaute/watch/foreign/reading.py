@@ -1,7 +1,9 @@
 """`read_foreign`: factor values of files that Lepaute did not write, whatever their format."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,9 @@ def read_foreign(
             values.attrs["read_as"] = mapping_text(guessed)
             return values
         if mapping is None:
+            lines = list(islice((line for line in source.lines() if line.strip() and line[:1] != "#"), 2))
+            if len(lines) == 1 and re.search("[,;\t]", lines[0]):
+                raise InputError(f"{path}: has a heading and no rows")
             if format is None:
                 raise _unknown(source)
             raise InputError(

@@ -1,6 +1,7 @@
 """The pages of a watch, as a folder: whole, or as it was before."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -245,7 +246,10 @@ class _Pages:
             touches = [(cluster, node) in nodes for nodes in touched]
             page = front.page_name("node", cluster, node)
             state, what = states.worst(node)
+            last_s = away.get(node, {}).get("last_done_s", math.nan)
+            last = "none" if math.isnan(last_s) else day_of(last_s)
             answer = front.node_answer(state, what, regressions, silent.get(node, ()))
+            answer["text"] += f"; last value {last}" * (state in ("fine", "unknown"))
             data = {
                 "node": node,
                 "last": self.last_day,
@@ -268,7 +272,7 @@ class _Pages:
                 before=front.page_name("node", cluster, names[at - 1]) if at else None,
                 after=front.page_name("node", cluster, names[at + 1]) if at + 1 < len(names) else None,
             )
-            facts = {"cluster": cluster, "node": node, "page": page, "weight": WEIGHT[state]}
+            facts = {"cluster": cluster, "node": node, "page": page, "weight": WEIGHT[state], "last": last}
             listed.append({**away.get(node, {}), **answer, **facts, "regressions": len(regressions)})
         return listed
 

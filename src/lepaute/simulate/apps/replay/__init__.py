@@ -158,7 +158,8 @@ class ReplayBehaviour(LaidBehaviour):
     def proviso(self, run: "SimulatedRun") -> str:
         if self.factor.known or _own_share(run) <= MIN_OWN_SHARE:
             return ""
-        return f"on {self.platform.name}, if its own code is as fast there as where it was recorded"
+        times = f"{self.factor.low:g} to {self.factor.high:g} times as long as where it was recorded"
+        return f"on {self.platform.name}, its own code taking {times}"
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
         share, texts = _own_share(run), self.recording.survey.caveats
