@@ -73,6 +73,7 @@ def alert(
     each channel, however many nodes it has, and again when it has spread to twice as many.
     """
     from lepaute.watch.alerts import announce, channels_of, is_state, write_prometheus
+    from lepaute.watch.notices.notice import least_seen
     from lepaute.watch.open_regressions import open_regressions
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()
@@ -88,16 +89,19 @@ def alert(
                 write_prometheus(regressions, prometheus, time.time())
             except OSError as error:
                 raise EnvironmentProblem(not_written(prometheus, error)) from None
-        reports = regressions.reports
+        reports, calm = regressions.reports, set(regressions.values["cluster"]) - set(regressions.rows["cluster"])
+        unseen = least_seen(regressions, calm)
         messages = [message for channel in channels for message in announce(watch.store, channel, reports)]
     if as_json:
         plain = [
             {"channel": message.channel, "title": message.title, "body": message.body, "sent": not message.problem}
             for message in messages
         ]
-        print(json_text({"open_regressions": len(reports), "messages": plain}))
+        unknown = sorted(each.cluster for each in unseen if each.is_unknown)
+        print(json_text({"open_regressions": len(reports), "unknown": unknown, "messages": plain}))
     else:
-        say(_alert_answer(prometheus, reports, len(channels), messages))
+        told = "".join(f"; unknown: {each.text}" for each in unseen if each.is_unknown)
+        say(f"{_alert_answer(prometheus, reports, len(channels), messages)}{told}")
         for message in messages:
             if not message.problem:
                 say(f"sent to {message.channel}: {message.title}")

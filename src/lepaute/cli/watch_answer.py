@@ -45,7 +45,7 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
     facts = [*(("open" if at else "also", text) for at, text in enumerate(regressions)), *rests]
-    return answer_text(answer, facts, [notice.caveat for notice in summary.notices], width)
+    return answer_text(answer, facts, [note.caveat for note in summary.notices if note.text not in answer], width)
 
 
 def _answer(summary: "Summary") -> str:
@@ -60,6 +60,8 @@ def _answer(summary: "Summary") -> str:
         more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
         return "; ".join(filter(None, [f"No change is confirmed, but {others[0].caveat}{more}", unknown]))
     if blind >= summary.machines:
+        if few := [notice.text for notice in summary.notices if notice.is_unknown]:
+            return f"Unknown: {_limited(few, 1)}"
         return f"Nothing can be said of {counted(summary.machines, 'CPU')}: silent, or too few jobs"
     since = "" if summary.first is None else f" since {summary.first}"
     judged = counted(summary.machines - blind, "CPU")

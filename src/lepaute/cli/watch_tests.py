@@ -209,11 +209,8 @@ def _tested(
         sentences = [
             *(notice for notice in notices(judged.values, judged.changelog) if (notice.cluster, notice.node) in named),
             *unconfirmed_changes(judged, nodes),
+            *least_seen(judged, clusters - set(open_here.rows["cluster"])),
         ]
-        if open_here.rows.empty:
-            # alarms compare with all machines of a cluster, also with those that nobody asks about
-            peers = judged.values[judged.values["cluster"].isin(clusters)]
-            sentences += least_seen(peers, judged.changelog, judged.judged)
         looks = worth_a_look(open_here)
         summary = summaries.summarise(findings, values, open_here.rows, sentences, looks, since_s=options.since_s)
     return summary, new

@@ -64,6 +64,11 @@ class OpenRegressions:
         ]
         return pd.concat([self.rows, pd.DataFrame(better, columns=[*self.judged.alarms.columns, "gradual_s"])])
 
+    def unconfirmed(self) -> "pd.DataFrame":
+        """`Judged.unconfirmed` of the nodes without an open regression."""
+        rows = self.judged.unconfirmed
+        return rows[~is_of(rows, set(zip(self.rows["cluster"], self.rows["node"], strict=True)))]
+
     def shared_changes(self) -> dict[str, Changelog]:
         """By factor, the changelog with the steps that a part of a fleet shares, as if they were logged."""
         logs: dict[str, Changelog] = {}

@@ -6,6 +6,7 @@ And the least change that would be named, and changes that the data show in the 
 from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
-from lepaute.watch.alarms.procedure import Judged, judge_days
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, course_before, judge_days, settings_in
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
@@ -77,6 +78,11 @@ class Notice:
     def is_worse(self) -> bool:
         """Whether it is of a machine that is unlike its peers, or changed, for the worse."""
         return self.kind in (UNLIKE_PEERS, UNCONFIRMED) and is_worse(self.factor, 1 if self.size > 0 else -1)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it says that silence is no news."""
+        return self.kind == LEAST and self.size > LARGEST_UNSEEN
 
     @property
     def caveat(self) -> str:
@@ -196,36 +202,50 @@ def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str,
 
 
 #: Changes of a machine that are tried, relative; days that they last at most, or half of the days that there are;
-#: machines that are changed and judged, at most.
+#: machines that are changed and machines that are judged, at most; of the latest days so many, and of more than
+#: EVERY_DAY whole weeks, so that a day more is no other simulation.
 SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4), 10, 4, 32
+MAX_DAYS, EVERY_DAY, WEEK = 100, 28, 7
+#: Where a change of so much might not be named, no alarm is no news: the machines are unknown, not fine.
+LARGEST_UNSEEN = 0.1
 
 
-def least_seen(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> tuple[Notice, ...]:
-    """For each cluster, the smallest of SIZES that would be named after LASTING_DAYS days, and of machines always bad.
+def least_seen(found: "OpenRegressions", clusters: Collection[str]) -> tuple[Notice, ...]:
+    """For each of these clusters, the smallest change that would be named, from SIZES, and of machines always bad.
 
-    values : as check_values returns it; judged : they are. By simulation: of machines of which nothing is known yet one
-    of eight at most is changed and judged with the others; all are to have an alarm, or be unconfirmed changes.
+    After LASTING_DAYS days, of machines of which nothing is known yet. By simulation: up to MAX_CHANGED machines, one
+    of eight at once at most, are changed and judged with the others; all are to have an alarm, or be unconfirmed.
+    found : of all nodes
     """
     lines = []
-    for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):
+    values = found.values[found.values["cluster"].isin(clusters) & (found.values["state"] == "done")]
+    for cluster, every in values.groupby("cluster", sort=True, observed=True):
         machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES].set_index(MACHINE).index
         rows = every[every.set_index(MACHINE).index.isin(machines)]
-        days = np.unique(day_numbers(rows["started_s"]))
+        day = day_numbers(rows["started_s"])
+        days = np.unique(day)
+        days = days[: len(days) - (len(days) % WEEK if len(days) > EVERY_DAY else 0)][-MAX_DAYS:]
+        rows = rows[(day >= days[0]) & (day <= days[-1])]
         lasting = max(1, min(LASTING_DAYS, len(days) // 2))
         since_s = float(days[-lasting] * DAY_S)
-        calm = machines[~machines.isin(_changed_since(judged, since_s))]
-        changed = calm[:: max(8, len(calm) // MAX_CHANGED)]
+        calm = machines[~machines.isin(_changed_since(found.judged, since_s))]
+        if calm.empty:
+            continue
+        changed, at_once = calm[:: max(1, len(calm) // MAX_CHANGED)][:MAX_CHANGED], max(1, len(machines) // 8)
+        trials = [changed[begin : begin + at_once] for begin in range(0, len(changed), at_once)]
+        settings = settings_in(found.judged.days)
+        of = found.changelog, settings, since_s, [trial.tolist() for trial in trials]
 
-        def tried(rows: "pd.DataFrame" = rows, changed: "pd.Index[Any]" = changed, since_s: float = since_s) -> Any:
-            return [
-                pd.DataFrame({"least": [_least_seen(rows, changed, since_s, changelog), _least_level(rows, changelog)]})
-            ]
-
-        size, level = kept_tables(["least"], rows, (changelog, since_s, changed.tolist()), tried)[0]["least"].tolist()
-        what = f"of {100 * size:.0f} % or more" if size < inf else f"of {100 * SIZES[-1]:.0f} %"
+        tried = partial(_least, rows, trials, since_s, found.changelog, settings)
+        size, level = kept_tables(["least"], rows, of, tried)[0]["least"].tolist()
+        what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
+        what = f"{what} or more" if size < inf else f"not even {what}"
+        if size > LARGEST_UNSEEN:
+            many = len(days) >= 2 * LASTING_DAYS
+            why = "values scatter too much to tell" if many else f"{counted(len(days), 'day')} are too few to tell"
+            what = f"{why}, {f'only {what}' if size < inf else what}"
         text = (
-            f"a change of one machine {what} that began {counted(lasting, 'day')} of jobs ago "
-            f"{'would be named by now' if size < inf else 'might not be named yet'}, one bad from the start "
+            f"{what} would be named within {counted(lasting, 'day')} of jobs, one bad from the start "
             f"{f'from {100 * level:.0f} % on' if level < inf else 'not at all'}, by simulation on these machines"
         )
         lines.append(Notice(LEAST, str(cluster), "", -1, "", since_s, size, nan, text))
@@ -238,16 +258,24 @@ def _changed_since(judged: Judged, since_s: float) -> "pd.Index[Any]":
     return pd.concat([alarms, judged.unconfirmed]).set_index(MACHINE).index
 
 
-def _least_seen(rows: "pd.DataFrame", changed: "pd.Index[Any]", since_s: float, changelog: Changelog) -> float:
-    """inf if none is."""
-    late = rows.set_index(MACHINE).index.isin(changed) & (rows["started_s"] >= since_s).to_numpy()
+def _least(
+    rows: "pd.DataFrame", trials: "list[pd.Index[Any]]", since_s: float, changelog: Changelog, settings: AlarmSettings
+) -> "list[pd.DataFrame]":
+    """The least change that is named, and the least level, inf if none is; trials : machines changed at once"""
+    machines, late = rows.set_index(MACHINE).index, (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)
+    begun = course_before(rows, changelog, settings, since_s)
 
     def is_named(size: float) -> bool:
-        judged = judge_days(rows.assign(value=rows["value"] * np.where(late, 1 + directions * size, 1.0)), changelog)
-        return bool(changed.isin(_changed_since(judged, since_s)).all())
+        for trial in trials:
+            factor = np.where(late & machines.isin(trial), 1 + directions * size, 1.0)
+            judged = judge_days(rows.assign(value=rows["value"] * factor), changelog, settings, begun=begun)
+            if not trial.isin(_changed_since(judged, since_s)).all():
+                return False
+        return True
 
-    return (*SIZES, inf)[bisect(SIZES, False, key=is_named)] if len(changed) else inf
+    size = (*SIZES, inf)[bisect(SIZES, False, key=is_named)]
+    return [pd.DataFrame({"least": [size, _least_level(rows, changelog)]})]
 
 
 def _least_level(rows: "pd.DataFrame", changelog: Changelog) -> float:
@@ -280,13 +308,13 @@ def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
 def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None = None) -> tuple[Notice, ...]:
     """A notice for each proposal of a lasting change, better or worse, that no alarm has and no event is later than.
 
-    And for each machine that has most of the evidence for an alarm (`Judged.unconfirmed`), where no proposal names it.
     found : of all nodes, who are asked together; nodes : (cluster, node) that are of interest, all by default
     """
     confirmed = pd.DataFrame(found.steps, columns=found.judged.alarms.columns)
     reported = standing_events(confirmed, found.values)
-    unconfirmed, named = [], set[Node](zip(found.rows["cluster"], found.rows["node"], strict=True))
-    for event in propose(found.values, found.changelog, standing=confirmed, points=found.change_points()):
+    of: dict[str, Any] = {"standing": confirmed, "points": found.change_points(), "unconfirmed": found.unconfirmed()}
+    unconfirmed = []
+    for event in propose(found.values, found.changelog, **of):
         resets = found.changelog.resets_s(event.nodes).values()
         over = all(max(each, default=-inf) > event.before_s for each in resets)
         of_interest = nodes is None or not set(nodes).isdisjoint(event.nodes)
@@ -296,13 +324,4 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
         cluster, names = event.nodes[0][0], tuple(node for _, node in event.nodes)
         size = (event.factors[0].factor, event.before_s, event.factors[0].size, event.p_value)
         unconfirmed.append(Notice(UNCONFIRMED, cluster, names[0] if len(names) == 1 else "", -1, *size, text, names))
-        named |= set(event.nodes)
-    for row in found.judged.unconfirmed.to_dict("records"):
-        cluster, node, factor = row["cluster"], row["node"], row["factor"]
-        if (cluster, node) in named or (nodes is not None and (cluster, node) not in nodes):
-            continue
-        name = " ".join(filter(None, (cluster, node, f"cpu {row['cpu']}" if row["cpu"] >= 0 else "")))
-        text = f"{name}, since {day_of(row['changed_s'])}: {factor} {signed_percent(row['size'])}; not confirmed yet"
-        machine = (UNCONFIRMED, cluster, node, int(row["cpu"]), factor)
-        unconfirmed.append(Notice(*machine, row["changed_s"], row["size"], nan, text))
     return tuple(unconfirmed)

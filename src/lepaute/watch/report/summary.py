@@ -113,7 +113,10 @@ class WorthALook:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Reports, the weightiest first, and what they are of; older_suspicions : tests before the recent days."""
+    """Reports, the weightiest first, and what they are of; older_suspicions : tests before the recent days.
+
+    unjudged : machines of which nothing can be said: silent, with too few jobs, or where only huge changes are named
+    """
 
     regressions: tuple[Regression, ...]
     suspicions: tuple[Suspicion, ...]
@@ -125,16 +128,11 @@ class Summary:
     clusters: tuple[str, ...]
     nodes: int
     machines: int
+    unjudged: int
     factors: tuple[str, ...]
     tests: int
     first: dt.date | None
     last: dt.date | None
-
-    @property
-    def unjudged(self) -> int:
-        """Machines of which nothing can be said: silent, or with too few jobs."""
-        silent = set[Machine]().union(*(absence.machines for absence in self.absences))
-        return len(silent.union(*(waiting.machines for waiting in self.waiting)))
 
     @property
     def verdict(self) -> str:
@@ -167,17 +165,23 @@ def summarise(
     suspects = pd.concat([part.unexplained(standing) for part in findings], ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
+    absences, told = absences_of(values), uncovered(noticed, standing)
+    waiting = _waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True))
+    machines = set[Machine](values[MACHINE].drop_duplicates().itertuples(index=False, name=None))
+    unknown = {notice.cluster for notice in told if notice.is_unknown}
+    unjudged = {machine for machine in machines if machine[0] in unknown}
     return Summary(
         regressions=regressions,
         suspicions=suspicions_of(recent),
         older_suspicions=len(suspects) - len(recent),
-        absences=absences_of(values),
+        absences=absences,
         worth_a_look=WorthALook(tuple(looks)),
-        notices=uncovered(noticed, standing),
-        waiting=_waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
+        notices=told,
+        waiting=waiting,
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
-        machines=len(values[MACHINE].drop_duplicates()),
+        machines=len(machines),
+        unjudged=len(unjudged.union(*(each.machines for each in (*absences, *waiting)))),
         factors=tuple(sorted(values["factor"].unique())),
         tests=sum(part.tests for part in findings),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
