@@ -12,7 +12,6 @@ said first of each day, from which nothing is decided, and the settings.
 """
 
 import json
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -76,14 +75,12 @@ def judge_days(
     progress: Callable[[float], None] | None = None,
     *,
     keep: bool = False,
-    begun: bytes | None = None,
 ) -> Judged:
     """The days on which something was measured, and their alarms.
 
     values   : the whole table of factor values, as watch.values says
     progress : gets the share of the work that is behind
     keep     : what is worked out of whole days is kept, and a day more takes no longer than its jobs
-    begun    : the days before a date, as `course_before` has judged them of values that only differ from it on
     Columns of alarms: cluster, node, cpu, factor, stratum; day (ISO date, UTC) of the alarm; stream; since_s, the start
     of the reference; changed_s, when the new level began, as far as can be told; evidence, and enough, the least that
     would have been; direction, 1 or -1; before, the level before; size, the relative change, with its interval of 95 %
@@ -94,7 +91,7 @@ def judge_days(
     streams = streams_of(table, log)
     days, alarms, looks, unconfirmed = list[dict[str, Any]](), list[dict[str, Any]](), list[Look](), list[Any]()
     if streams.values.size:
-        course = _course(streams, table, log, settings, progress, keep, begun)
+        course = _course(streams, table, log, settings, progress, keep)
         last = len(streams.day) - 1
         now = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
         days, alarms, looks = course.days, course.alarms, course.stretches.looks(last)
@@ -104,17 +101,6 @@ def judge_days(
     of_days = pd.DataFrame(days, columns=list(ALARM_DAYS.columns))
     changes = [pd.DataFrame(rows, columns=list(columns)).astype(columns) for rows in (alarms, unconfirmed)]
     return Judged(of_days, changes[0], looks_of(looks, settings.least_change), changes[1])
-
-
-def course_before(values: "pd.DataFrame", changelog: Changelog, settings: AlarmSettings, until_s: float) -> bytes:
-    """The days before a date judged, of the streams of all values."""
-    streams = streams_of(check_values(values), changelog)
-    course = _Course(Stretches(streams, settings.least_change), OnlineFdr(settings.level))
-    rounds = int(np.searchsorted(streams.day, until_s // DAY_S))
-    for behind in course.run(streams, changelog, settings) if rounds else ():
-        if behind == rounds:
-            break
-    return pickle.dumps(course)
 
 
 def judged_once(
@@ -226,16 +212,14 @@ def _course(
     settings: AlarmSettings,
     progress: Callable[[float], None] | None,
     keep: bool,
-    begun: bytes | None,
 ) -> _Course:
     """All days judged.
 
-    begun : as for `judge_days`
     keep : what was kept of the same streams up to a day with the same values is where it begins, and the days before
         the last one, to which jobs may come in, are kept for the next; so are those before it is stopped
     """
     of = "course", settings, changelog, streams.keys.to_csv()
-    course = pickle.loads(begun) if begun is not None else kept_state(of, values) if keep else None
+    course = kept_state(of, values) if keep else None
     if course is None:
         course = _Course(Stretches(streams, settings.least_change), OnlineFdr(settings.level))
     else:

@@ -16,7 +16,7 @@ import pandas as pd
 from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
-from lepaute.watch.alarms.procedure import AlarmSettings, Judged, course_before, judge_days, settings_in
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, settings_in
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
@@ -205,7 +205,7 @@ def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str,
 #: machines that are changed and machines that are judged, at most; of the latest days so many, and of more than
 #: EVERY_DAY whole weeks, so that a day more is no other simulation.
 SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4), 10, 4, 32
-MAX_DAYS, EVERY_DAY, WEEK = 100, 28, 7
+MAX_DAYS, EVERY_DAY, WEEK = 60, 28, 7
 #: Where a change of so much might not be named, no alarm is no news: the machines are unknown, not fine.
 LARGEST_UNSEEN = 0.1
 
@@ -264,12 +264,11 @@ def _least(
     """The least change that is named, and the least level, inf if none is; trials : machines changed at once"""
     machines, late = rows.set_index(MACHINE).index, (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)
-    begun = course_before(rows, changelog, settings, since_s)
 
     def is_named(size: float) -> bool:
         for trial in trials:
             factor = np.where(late & machines.isin(trial), 1 + directions * size, 1.0)
-            judged = judge_days(rows.assign(value=rows["value"] * factor), changelog, settings, begun=begun)
+            judged = judge_days(rows.assign(value=rows["value"] * factor), changelog, settings)
             if not trial.isin(_changed_since(judged, since_s)).all():
                 return False
         return True
