@@ -358,7 +358,7 @@ def test_where_only_huge_changes_would_be_named_the_answer_is_that_nothing_is_kn
     with open_store(tmp_path / "store") as store:  # six good days, six slow ones
         store.add_values(until_today(planted(4, 12, (Fault((2,), -0.05, 6),), 5)))
     at = "--store", tmp_path / "store"
-    few = "12 days are too few to tell, only a change of one machine of 20 % or more would be named within 6 days of"
+    few = "too few days of jobs to tell (12), only a change of one machine of 20 % or more would be named within 6"
     status, text = answer(capsys, "test", *at)
     said = " ".join(text.split())
     assert (status, said.count(few)) == (2, 1)

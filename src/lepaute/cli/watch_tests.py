@@ -183,7 +183,7 @@ def _tested(
         del every
         nodes = watch_values.nodes_of(values)
         selection = Selection(
-            sorted({node for _, node in nodes}),
+            None if tested.node is None and tested.cluster is None else sorted({node for _, node in nodes}),
             tested.windows,
             tested.confidence,
             tested.pooled,

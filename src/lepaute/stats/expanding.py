@@ -35,7 +35,12 @@ class ExpandingMoments:
 
 
 def expanding_moments(
-    values: Floats, series: Integers, kept: Booleans, r: int = 1, most: Integers | None = None
+    values: Floats,
+    series: Integers,
+    kept: Booleans,
+    r: int = 1,
+    most: Integers | None = None,
+    asked: Booleans | None = None,
 ) -> ExpandingMoments:
     """The window of each value, itself and the r - 1 kept ones before it, and the kept ones before that window.
 
@@ -43,6 +48,7 @@ def expanding_moments(
     series : its number, shape (rows,)
     kept   : False for what never enters a reference set or the window of another value, shape (rows,)
     most   : values of each reference set at most, the first ones of its series, shape (rows,); all by default
+    asked  : of which values there is to be a row, shape (rows,); all by default
     Raises InputError for r < 1 and for values that are not finite.
     """
     if r < 1:
@@ -63,17 +69,19 @@ def expanding_moments(
     before: Integers = np.empty(rows, np.int64)
     before[order] = np.cumsum(is_kept) - is_kept - begin[number]
     mean_after, scatter_after = _welford(values[kept_rows], count, begin)
-    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most)
-    mean, scatter = np.zeros((rows, p)), np.zeros((rows, p, p))
+    which = np.arange(rows) if asked is None else np.flatnonzero(asked)
+    own_begin, before = begin[own_series[which]], before[which]
+    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most[which])
+    mean, scatter = np.zeros((len(which), p)), np.zeros((len(which), p, p))
     some = n >= 1
-    at = begin[own_series[some]] + n[some] - 1
+    at = own_begin[some] + n[some] - 1
     mean[some], scatter[some] = mean_after[at], scatter_after[at]
-    window = np.full((rows, r), -1, np.int64)
-    window[:, 0] = np.arange(rows)
-    window_mean = values.copy()
+    window = np.full((len(which), r), -1, np.int64)
+    window[:, 0] = which
+    window_mean = values[which]
     full = before >= r - 1
     for back in range(1, r):
-        at = kept_rows[begin[own_series[full]] + before[full] - back]
+        at = kept_rows[own_begin[full] + before[full] - back]
         window[full, back] = at
         window_mean[full] += values[at]
     window_mean /= r

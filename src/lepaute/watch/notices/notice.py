@@ -224,25 +224,27 @@ def least_seen(found: "OpenRegressions", clusters: Collection[str]) -> tuple[Not
         rows = every[every.set_index(MACHINE).index.isin(machines)]
         day = day_numbers(rows["started_s"])
         days = np.unique(day)
-        days = days[: len(days) - (len(days) % WEEK if len(days) > EVERY_DAY else 0)][-MAX_DAYS:]
-        rows = rows[(day >= days[0]) & (day <= days[-1])]
-        lasting = max(1, min(LASTING_DAYS, len(days) // 2))
-        since_s = float(days[-lasting] * DAY_S)
-        calm = machines[~machines.isin(_changed_since(found.judged, since_s))]
+        own = rows[MACHINE].assign(day=day).drop_duplicates().groupby(MACHINE, observed=True).size().median()
+        rarer = len(days) / own  # machines may take turns
+        days = days[: len(days) - (len(days) % WEEK if len(days) > EVERY_DAY else 0)][-int(MAX_DAYS * rarer) :]
+        lasting = max(1, min(LASTING_DAYS, int(own) // 2))
+        since_s = float(days[-int(np.ceil(lasting * rarer))] * DAY_S)
+        rows, late = rows[(day >= days[0]) & (day <= days[-1])], rows["started_s"] >= since_s
+        often = rows[MACHINE].assign(late=late).groupby(MACHINE, observed=True)["late"].agg(["size", "sum"])
+        calm = often.index[(often >= often.median()).all(axis=1)].difference(_changed_since(found.judged, since_s))
         if calm.empty:
             continue
         changed, at_once = calm[:: max(1, len(calm) // MAX_CHANGED)][:MAX_CHANGED], max(1, len(machines) // 8)
         trials = [changed[begin : begin + at_once] for begin in range(0, len(changed), at_once)]
         settings = settings_in(found.judged.days)
         of = found.changelog, settings, since_s, [trial.tolist() for trial in trials]
-
         tried = partial(_least, rows, trials, since_s, found.changelog, settings)
         size, level = kept_tables(["least"], rows, of, tried)[0]["least"].tolist()
         what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
         what = f"{what} or more" if size < inf else f"not even {what}"
         if size > LARGEST_UNSEEN:
-            many = len(days) >= 2 * LASTING_DAYS
-            why = "values scatter too much to tell" if many else f"{counted(len(days), 'day')} are too few to tell"
+            few = own < 2 * LASTING_DAYS
+            why = f"too few days of jobs to tell ({own:.0f})" if few else "values scatter too much to tell"
             what = f"{why}, {f'only {what}' if size < inf else what}"
         text = (
             f"{what} would be named within {counted(lasting, 'day')} of jobs, one bad from the start "
