@@ -35,7 +35,7 @@ FLEETS = [
 #: Of short histories: days, and the first slow one.
 YOUNG = {"short": (30, 20), "young": (12, 6)}
 FLEETS += [f"{nodes} one {kind}" for nodes in (3, 4, 5, 8) for kind in YOUNG]
-SHORT = ("3 all step", "5 one back", "4 one young")
+SHORT = ("3 all step", "5 one back", "3 one short")
 
 
 def fleet(made_up: str) -> tuple[int, str, pd.DataFrame]:

@@ -372,20 +372,6 @@ def test_where_only_huge_changes_would_be_named_the_answer_is_that_nothing_is_kn
     assert 'least_change_ratio{cluster="c"} 0.2' in (tmp_path / "f.prom").read_text()
 
 
-@pytest.mark.slow
-def test_two_nights_name_a_node_of_three_that_became_much_slower_and_health_says_it_alike(tmp_path, capsys) -> None:
-    values = until_today(planted(3, 32, (Fault((2,), -0.1, 30),), 5))
-    with open_store(tmp_path / "store") as store:
-        store.add_values(values)
-    status, text = answer(capsys, "test", "--store", tmp_path / "store")
-    assert (status, text.split(", since")[0]) == (3, "No change is confirmed, but unconfirmed change of c n2")
-    status, text = answer(capsys, "health", "n[1-3]", "--store", tmp_path / "store")
-    first, second, last = text.splitlines()
-    assert (status, first) == (3, "0 of 3 nodes changed, 1 not confirmed")
-    assert second.startswith("n2: not confirmed (c n2, since ")
-    assert last.startswith("n[1,3]: fine (a change of one machine of ")
-
-
 def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_else(tmp_path, capsys) -> None:
     values = until_today(planted(40, 1, (Fault((7,), -0.5, 0),), 5))
     with open_store(tmp_path / "store") as store:
@@ -408,10 +394,3 @@ def test_old_values_and_two_jobs_are_unknown_with_a_status_of_their_own(days, ye
     status, text = answer(capsys, "health", "n1", "--store", tmp_path / "store")
     assert (status, text.partition(why)[0]) == (2, "n1: unknown (")
     assert refusal(capsys, "health", "", "--store", tmp_path / "store").startswith("lepaute: NODES is empty")
-
-
-@pytest.mark.slow
-def test_what_is_proposed_and_no_alarm_has_confirmed_is_told(tested: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = found(capsys, "test", "--store", tested)["notices"]
-    (proposed,) = (each for each in shown if each["kind"] == "unconfirmed change")
-    assert proposed["text"].startswith("demo node[1-12], since 2026-01-31: mean_frequency_Hz -1.5 % on 24 processors")

@@ -73,7 +73,6 @@ def alert(
     each channel, however many nodes it has, and again when it has spread to twice as many.
     """
     from lepaute.watch.alerts import announce, channels_of, is_state, write_prometheus
-    from lepaute.watch.notices.notice import least_seen
     from lepaute.watch.open_regressions import open_regressions
 
     urls = list(notify) if notify is not None else os.environ.get(VARIABLE, "").split()
@@ -89,19 +88,18 @@ def alert(
                 write_prometheus(regressions, prometheus, time.time())
             except OSError as error:
                 raise EnvironmentProblem(not_written(prometheus, error)) from None
-        reports, calm = regressions.reports, set(regressions.values["cluster"]) - set(regressions.rows["cluster"])
-        unseen = least_seen(regressions, calm)
+        reports, unseen = regressions.reports, regressions.unseen()
         messages = [message for channel in channels for message in announce(watch.store, channel, reports)]
     if as_json:
         plain = [
             {"channel": message.channel, "title": message.title, "body": message.body, "sent": not message.problem}
             for message in messages
         ]
-        unknown = sorted(each.cluster for each in unseen if each.is_unknown)
+        unknown = sorted(notice.cluster for notice in unseen if notice.is_unknown)
         print(json_text({"open_regressions": len(reports), "unknown": unknown, "messages": plain}))
     else:
-        told = "".join(f"; unknown: {each.text}" for each in unseen if each.is_unknown)
-        say(f"{_alert_answer(prometheus, reports, len(channels), messages)}{told}")
+        text = "".join(f"; unknown: {notice.text}" for notice in unseen if notice.is_unknown)
+        say(f"{_alert_answer(prometheus, reports, len(channels), messages)}{text}")
         for message in messages:
             if not message.problem:
                 say(f"sent to {message.channel}: {message.title}")

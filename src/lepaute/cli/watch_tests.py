@@ -158,7 +158,7 @@ def run_tests(
 def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
     """Of the alarms, as asked for; raises InputError where those of the store are others."""
     given = {name: value for name in ("level", "least_change") if (value := getattr(options, name)) is not None}
-    settings = replace(procedure.settings_of(watch.store), **given)
+    settings = replace(procedure.settings_of(watch.store.alarm_days()), **given)
     procedure.check_settings(watch.store, settings)
     return settings
 
@@ -274,7 +274,7 @@ def replay(
             values=every if until is None else every[every["started_s"] < end_of(until, "--until")],
             progress=stage(tell, "judging days", 0.0, 0.3),
         )
-        false_alarms = procedure.settings_of(watch.store).level
+        false_alarms = procedure.settings_of(watch.store.alarm_days()).level
         verdicts = replay_days(
             values,
             known.changelog,

@@ -40,7 +40,7 @@ def expanding_moments(
     kept: Booleans,
     r: int = 1,
     most: Integers | None = None,
-    asked: Booleans | None = None,
+    which: Booleans | None = None,
 ) -> ExpandingMoments:
     """The window of each value, itself and the r - 1 kept ones before it, and the kept ones before that window.
 
@@ -48,7 +48,7 @@ def expanding_moments(
     series : its number, shape (rows,)
     kept   : False for what never enters a reference set or the window of another value, shape (rows,)
     most   : values of each reference set at most, the first ones of its series, shape (rows,); all by default
-    asked  : of which values there is to be a row, shape (rows,); all by default
+    which  : of which values there is to be a row, shape (rows,); all by default
     Raises InputError for r < 1 and for values that are not finite.
     """
     if r < 1:
@@ -69,19 +69,19 @@ def expanding_moments(
     before: Integers = np.empty(rows, np.int64)
     before[order] = np.cumsum(is_kept) - is_kept - begin[number]
     mean_after, scatter_after = _welford(values[kept_rows], count, begin)
-    which = np.arange(rows) if asked is None else np.flatnonzero(asked)
-    own_begin, before = begin[own_series[which]], before[which]
-    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most[which])
-    mean, scatter = np.zeros((len(which), p)), np.zeros((len(which), p, p))
+    places = np.arange(rows) if which is None else np.flatnonzero(which)
+    start, before = begin[own_series[places]], before[places]
+    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most[places])
+    mean, scatter = np.zeros((len(places), p)), np.zeros((len(places), p, p))
     some = n >= 1
-    at = own_begin[some] + n[some] - 1
+    at = start[some] + n[some] - 1
     mean[some], scatter[some] = mean_after[at], scatter_after[at]
-    window = np.full((len(which), r), -1, np.int64)
-    window[:, 0] = which
-    window_mean = values[which]
+    window = np.full((len(places), r), -1, np.int64)
+    window[:, 0] = places
+    window_mean = values[places]
     full = before >= r - 1
     for back in range(1, r):
-        at = kept_rows[own_begin[full] + before[full] - back]
+        at = kept_rows[start[full] + before[full] - back]
         window[full, back] = at
         window_mean[full] += values[at]
     window_mean /= r

@@ -21,7 +21,6 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.files import write_atomic
 from lepaute.kit.later import later
 from lepaute.watch.notices.absences import absences_of
-from lepaute.watch.notices.notice import least_seen
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report.summary import Regression, change_text, regression_nodes, since_text
 from lepaute.watch.store.tables import NOTIFICATIONS
@@ -278,7 +277,7 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
     nodes = gauge("nodes", "Nodes with factor values", "cluster")
     silent = gauge("silent_nodes", "Nodes that fail or do not report", "cluster")
     latest = gauge("latest_value_timestamp_seconds", "Start of the latest job with a value", "cluster")
-    unseen = gauge("least_change_ratio", "Least change of a machine that would be named, where none is open", "cluster")
+    least = gauge("least_change_ratio", "Least change of a machine that would be named, where none is open", "cluster")
     change = gauge("regression_ratio", "Relative change of an open regression", "cluster", "node", "cpu", "factor")
     for cluster, rows in found.values.groupby("cluster"):
         regressions.labels(cluster).set(sum(report.cluster == cluster for report in found.reports))
@@ -287,8 +286,8 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
         latest.labels(cluster).set(rows.loc[rows["state"] == "done", "started_s"].max())
     for cluster, _ in {machine[:2] for absence in absences_of(found.values) for machine in absence.machines}:
         silent.labels(cluster).inc()
-    for notice in least_seen(found, set(found.values["cluster"]) - set(found.rows["cluster"])):
-        unseen.labels(notice.cluster).set(notice.size)
+    for notice in found.unseen():
+        least.labels(notice.cluster).set(notice.size)
     for row in found.rows.to_dict("records"):
         change.labels(row["cluster"], row["node"], row["cpu"], row["factor"]).set(row["size"])
     if found.last_day:

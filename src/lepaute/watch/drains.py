@@ -205,7 +205,7 @@ def node_health(
     last, late = last_data(every.values, now_s)
     peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in chosen})]
     others = notice.worse_first([*notice.notices(peers, every.changelog), *notice.unconfirmed_changes(every, chosen)])
-    seen = {each.cluster: each for each in notice.least_seen(every, {cluster for cluster, _ in chosen})}
+    seen = {least.cluster: least for least in notice.least_seen(every, {cluster for cluster, _ in chosen})}
     health = []
     for name, known in nodes.items():
         if known is None:

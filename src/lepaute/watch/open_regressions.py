@@ -19,6 +19,7 @@ from lepaute.watch.alarms.steps import Row, shared_steps, steps_of
 from lepaute.watch.changelog import ALL, Changelog, Event, NodeSet
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.kept import keep_object, kept_object, kept_tables
+from lepaute.watch.notices.notice import Notice, least_seen
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
 from lepaute.watch.store import Store
@@ -68,6 +69,10 @@ class OpenRegressions:
         """`Judged.unconfirmed` of the nodes without an open regression."""
         rows = self.judged.unconfirmed
         return rows[~is_of(rows, set(zip(self.rows["cluster"], self.rows["node"], strict=True)))]
+
+    def unseen(self) -> tuple[Notice, ...]:
+        """The least change that would be named, of clusters without an open regression."""
+        return least_seen(self, set(self.values["cluster"]) - set(self.rows["cluster"]))
 
     def shared_changes(self) -> dict[str, Changelog]:
         """By factor, the changelog with the steps that a part of a fleet shares, as if they were logged."""
@@ -125,7 +130,12 @@ def open_regressions(
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
     changelog = logged_changelog(store)
-    return _of(values, changelog, judged_once(values, changelog, settings or settings_of(store), progress), kept=True)
+    return _of(
+        values,
+        changelog,
+        judged_once(values, changelog, settings or settings_of(store.alarm_days()), progress),
+        kept=True,
+    )
 
 
 def packed_values(store: "Store") -> "pd.DataFrame":

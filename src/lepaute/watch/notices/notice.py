@@ -16,16 +16,15 @@ import pandas as pd
 from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
-from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, settings_in
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, settings_of
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.judging.reference import references
 from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.platform_events import propose, standing_events
 from lepaute.watch.proposals.proposed_event import DAYS
-from lepaute.watch.proposals.watched_series import day_effect, medians_of
+from lepaute.watch.proposals.watched_series import day_effect, medians_of, observed
 from lepaute.watch.values import (
     DAY_S,
     MACHINE,
@@ -38,7 +37,6 @@ from lepaute.watch.values import (
     in_turn,
     numbered_nodes,
     parts_of,
-    vectors,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +79,8 @@ class Notice:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it says that silence is no news."""
-        return self.kind == LEAST and self.size > LARGEST_UNSEEN
+        """Whether it says, of a cluster, that silence is no news."""
+        return not self.factor and self.size > LARGEST_UNSEEN
 
     @property
     def caveat(self) -> str:
@@ -170,21 +168,15 @@ def _unlike_peers(
 
 def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
     """Of each factor a row a machine: level (relative to the median of the group), jobs, since_s."""
-    for factor in sorted(table["factor"].unique()):
-        rows = vectors(table, (factor,))
-        if rows.empty:
-            continue
-        known = references(rows, changelog)
-        rows = rows.rename(columns={factor: "value"}).assign(series=known.series)
-        rows = rows[~known.outlier] if known.outlier.any() else rows
+    for factor, rows in observed(table, changelog):
         number, nodes = numbered_nodes(rows)
         models = pd.Categorical([changelog.inventory.group_of("model", *node) or "" for node in nodes])
         rows["model"] = models.take(number)
         for _, part in parts_of(rows, ["cluster", "model", "stratum", "cpu"]):
-            middle = float(part["value"].median())
+            middle = float(part[factor].median())
             if middle == 0:
                 continue
-            relative = part["value"].to_numpy(np.float64) / middle - 1.0
+            relative = part[factor].to_numpy(np.float64) / middle - 1.0
             series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
             number = in_turn(series)  # in order of machine and time
             effect = day_effect(day, series, relative - medians_of(number, relative)[number])
@@ -203,48 +195,50 @@ def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str,
 
 #: Changes of a machine that are tried, relative; days that they last at most, or half of the days that there are;
 #: machines that are changed and machines that are judged, at most; of the latest days so many, and of more than
-#: EVERY_DAY whole weeks, so that a day more is no other simulation.
+#: _EVERY_DAY whole weeks, so that a day more is no other simulation.
 SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4), 10, 4, 32
-MAX_DAYS, EVERY_DAY, WEEK = 60, 28, 7
+_MAX_DAYS, _EVERY_DAY, _WEEK = 60, 28, 7
 #: Where a change of so much might not be named, no alarm is no news: the machines are unknown, not fine.
 LARGEST_UNSEEN = 0.1
 
 
-def least_seen(found: "OpenRegressions", clusters: Collection[str]) -> tuple[Notice, ...]:
+def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tuple[Notice, ...]:
     """For each of these clusters, the smallest change that would be named, from SIZES, and of machines always bad.
 
     After LASTING_DAYS days, of machines of which nothing is known yet. By simulation: up to MAX_CHANGED machines, one
     of eight at once at most, are changed and judged with the others; all are to have an alarm, or be unconfirmed.
-    found : of all nodes
+    regressions : of all nodes
     """
     lines = []
-    values = found.values[found.values["cluster"].isin(clusters) & (found.values["state"] == "done")]
+    values = regressions.values[regressions.values["cluster"].isin(clusters) & (regressions.values["state"] == "done")]
     for cluster, every in values.groupby("cluster", sort=True, observed=True):
         machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES].set_index(MACHINE).index
         rows = every[every.set_index(MACHINE).index.isin(machines)]
         day = day_numbers(rows["started_s"])
         days = np.unique(day)
-        own = rows[MACHINE].assign(day=day).drop_duplicates().groupby(MACHINE, observed=True).size().median()
-        rarer = len(days) / own  # machines may take turns
-        days = days[: len(days) - (len(days) % WEEK if len(days) > EVERY_DAY else 0)][-int(MAX_DAYS * rarer) :]
-        lasting = max(1, min(LASTING_DAYS, int(own) // 2))
+        jobs = rows[MACHINE].assign(day=day).drop_duplicates().groupby(MACHINE, observed=True).size().median()
+        rarer = len(days) / jobs  # machines may take turns
+        days = days[: len(days) - (len(days) % _WEEK if len(days) > _EVERY_DAY else 0)][-int(_MAX_DAYS * rarer) :]
+        lasting = max(1, min(LASTING_DAYS, int(jobs) // 2))
         since_s = float(days[-int(np.ceil(lasting * rarer))] * DAY_S)
         rows, late = rows[(day >= days[0]) & (day <= days[-1])], rows["started_s"] >= since_s
         often = rows[MACHINE].assign(late=late).groupby(MACHINE, observed=True)["late"].agg(["size", "sum"])
-        calm = often.index[(often >= often.median()).all(axis=1)].difference(_changed_since(found.judged, since_s))
+        calm = often.index[(often >= often.median()).all(axis=1)].difference(
+            _changed_since(regressions.judged, since_s)
+        )
         if calm.empty:
             continue
         changed, at_once = calm[:: max(1, len(calm) // MAX_CHANGED)][:MAX_CHANGED], max(1, len(machines) // 8)
         trials = [changed[begin : begin + at_once] for begin in range(0, len(changed), at_once)]
-        settings = settings_in(found.judged.days)
-        of = found.changelog, settings, since_s, [trial.tolist() for trial in trials]
-        tried = partial(_least, rows, trials, since_s, found.changelog, settings)
+        settings = settings_of(regressions.judged.days)
+        of = regressions.changelog, settings, since_s, [trial.tolist() for trial in trials]
+        tried = partial(_least, rows, trials, since_s, regressions.changelog, settings)
         size, level = kept_tables(["least"], rows, of, tried)[0]["least"].tolist()
         what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
         what = f"{what} or more" if size < inf else f"not even {what}"
         if size > LARGEST_UNSEEN:
-            few = own < 2 * LASTING_DAYS
-            why = f"too few days of jobs to tell ({own:.0f})" if few else "values scatter too much to tell"
+            few = jobs < 2 * LASTING_DAYS
+            why = f"too few days of jobs to tell ({jobs:.0f})" if few else "values scatter too much to tell"
             what = f"{why}, {f'only {what}' if size < inf else what}"
         text = (
             f"{what} would be named within {counted(lasting, 'day')} of jobs, one bad from the start "

@@ -85,13 +85,13 @@ def propose(
         points = [point for point in points if not any(_explains(row, point) for row in raised)]
     events += joined(points, least_change)
     if unconfirmed is not None and len(unconfirmed):
-        said = defaultdict[tuple[str, ...], list[float]](lambda: [-np.inf])
+        latest = defaultdict[tuple[str, ...], list[float]](lambda: [-np.inf])
         for event in events:
             for change in event.factors:
                 for cluster, node, _ in change.machines:
-                    said[cluster, node, change.factor].append(event.before_s)
+                    latest[cluster, node, change.factor].append(event.before_s)
         rows = unconfirmed[["cluster", "node", "factor", "since_s"]].itertuples(index=False, name=None)
-        new = [max(said[cluster, node, factor]) < begun_s for cluster, node, factor, begun_s in rows]
+        new = [max(latest[cluster, node, factor]) < begun_s for cluster, node, factor, begun_s in rows]
         events += standing_events(unconfirmed[new], values, least_change=least_change, since_s=since_s)
     if verdicts is not None:
         unexplained = _unexplained(verdicts, values, every, raised, changelog or Changelog())

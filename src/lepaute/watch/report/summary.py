@@ -165,10 +165,10 @@ def summarise(
     suspects = pd.concat([part.unexplained(standing) for part in findings], ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
-    absences, told = absences_of(values), uncovered(noticed, standing)
+    absences, notes = absences_of(values), uncovered(noticed, standing)
     waiting = _waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True))
     machines = set[Machine](values[MACHINE].drop_duplicates().itertuples(index=False, name=None))
-    unknown = {notice.cluster for notice in told if notice.is_unknown}
+    unknown = {notice.cluster for notice in notes if notice.is_unknown}
     unjudged = {machine for machine in machines if machine[0] in unknown}
     return Summary(
         regressions=regressions,
@@ -176,12 +176,12 @@ def summarise(
         older_suspicions=len(suspects) - len(recent),
         absences=absences,
         worth_a_look=WorthALook(tuple(looks)),
-        notices=told,
+        notices=notes,
         waiting=waiting,
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(machines),
-        unjudged=len(unjudged.union(*(each.machines for each in (*absences, *waiting)))),
+        unjudged=len(unjudged.union(*(report.machines for report in (*absences, *waiting)))),
         factors=tuple(sorted(values["factor"].unique())),
         tests=sum(part.tests for part in findings),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
