@@ -150,4 +150,5 @@ def test_all_commands_say_the_same_of_what_is_worth_a_look_and_none_fails_for_it
         assert main(["watch", *words, "--store", str(store)]) in (None, 0)
         text = capsys.readouterr().out
         assert LABEL in text
+        assert "would be named within 10 days of jobs, one bad from the start " in " ".join(text.split())
         assert f"c n2: {line['text']}" in text

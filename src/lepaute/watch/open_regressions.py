@@ -129,13 +129,8 @@ def open_regressions(
     values = known_days(packed_values(store) if values is None else values)
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
-    changelog = logged_changelog(store)
-    return _of(
-        values,
-        changelog,
-        judged_once(values, changelog, settings or settings_of(store.alarm_days()), progress),
-        kept=True,
-    )
+    changelog, settings = logged_changelog(store), settings or settings_of(store.alarm_days())
+    return _of(values, changelog, judged_once(values, changelog, settings, progress), kept=True)
 
 
 def packed_values(store: "Store") -> "pd.DataFrame":

@@ -181,7 +181,7 @@ def summarise(
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
         machines=len(machines),
-        unjudged=len(unjudged.union(*(report.machines for report in (*absences, *waiting)))),
+        unjudged=len(unjudged.union(*(gap.machines for gap in absences), *(few.machines for few in waiting))),
         factors=tuple(sorted(values["factor"].unique())),
         tests=sum(part.tests for part in findings),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
