@@ -335,12 +335,11 @@ def small(fleets: int) -> str:
             clean = of_small(rng, (fleets, machines, 365), rho)
             some = clean.machines.reshape(fleets, -1).max(axis=1) >= lines
             false.append((100 * with_alarm(clean.machines, clean.common).mean(), 100 * some.mean()))
-            for before in GOOD:
-                for change in (-1.0, -3.0, -6.0):
-                    found = of_small(rng, (fleets, machines, before + AFTER), rho, change, before)
-                    own = found.machines[::machines, before:]
-                    cells = [f"{median_days(own >= enough)}; {within(own >= enough)}" for enough in (lines, alarm)]
-                    rows.append((str(machines), noise, str(before), f"{change:g} %", *cells))
+            for before, change in product(GOOD, (-1.0, -3.0, -6.0)):
+                found = of_small(rng, (fleets, machines, before + AFTER), rho, change, before)
+                own = found.machines[::machines, before:]
+                cells = [f"{median_days(own >= enough)}; {within(own >= enough)}" for enough in (lines, alarm)]
+                rows.append((str(machines), noise, str(before), f"{change:g} %", *cells))
     unlike = 0.0
     for machines, spread in product(FEW, SPREADS):
         rng = np.random.default_rng((SEED, 7, machines, int(10 * spread)))
@@ -353,8 +352,7 @@ def small(fleets: int) -> str:
                 continue
             cells = f"good ones differ by {spread:g} %", "0", f"-{100 * slow:g} %", f"{100 * hit[:, 0].mean():.0f} %"
             rows.append((str(machines), *cells, "–"))
-    alarms, named = zip(*false, strict=True)
-    chance = 100 * stats.binom.ppf(0.99, fleets, LEVEL) / fleets
+    (alarms, named), chance = zip(*false, strict=True), 100 * stats.binom.ppf(0.99, fleets, LEVEL) / fleets
     header = ("machines", "noise", "good nights", "change", "named, at least as not confirmed", "alarm")
     return f"""{fleets} fleets each of {", ".join(map(str, SMALL))} machines, noise of {SMALL_NOISE} %, {OF_NIGHT} of
 that common to a night; white, or AR(1) 0.6. Of clean ones {min(alarms):.1f} to {max(alarms):.1f} % have an alarm in a

@@ -35,12 +35,7 @@ class ExpandingMoments:
 
 
 def expanding_moments(
-    values: Floats,
-    series: Integers,
-    kept: Booleans,
-    r: int = 1,
-    most: Integers | None = None,
-    which: Booleans | None = None,
+    values: Floats, series: Integers, kept: Booleans, r: int = 1, most: Integers | None = None
 ) -> ExpandingMoments:
     """The window of each value, itself and the r - 1 kept ones before it, and the kept ones before that window.
 
@@ -48,7 +43,6 @@ def expanding_moments(
     series : its number, shape (rows,)
     kept   : False for what never enters a reference set or the window of another value, shape (rows,)
     most   : values of each reference set at most, the first ones of its series, shape (rows,); all by default
-    which  : of which values there is to be a row, shape (rows,); all by default
     Raises InputError for r < 1 and for values that are not finite.
     """
     if r < 1:
@@ -69,19 +63,17 @@ def expanding_moments(
     before: Integers = np.empty(rows, np.int64)
     before[order] = np.cumsum(is_kept) - is_kept - begin[number]
     mean_after, scatter_after = _welford(values[kept_rows], count, begin)
-    places = np.arange(rows) if which is None else np.flatnonzero(which)
-    start, before = begin[own_series[places]], before[places]
-    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most[places])
-    mean, scatter = np.zeros((len(places), p)), np.zeros((len(places), p, p))
+    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most)
+    mean, scatter = np.zeros((rows, p)), np.zeros((rows, p, p))
     some = n >= 1
-    at = start[some] + n[some] - 1
+    at = begin[own_series[some]] + n[some] - 1
     mean[some], scatter[some] = mean_after[at], scatter_after[at]
-    window = np.full((len(places), r), -1, np.int64)
-    window[:, 0] = places
-    window_mean = values[places]
+    window = np.full((rows, r), -1, np.int64)
+    window[:, 0] = np.arange(rows)
+    window_mean = values.copy()
     full = before >= r - 1
     for back in range(1, r):
-        at = kept_rows[start[full] + before[full] - back]
+        at = kept_rows[begin[own_series[full]] + before[full] - back]
         window[full, back] = at
         window_mean[full] += values[at]
     window_mean /= r

@@ -187,8 +187,9 @@ class Compared:
         x, series, kept = self.x[block], self.references.series[block], ~self.references.outlier[block]
         most = self.frozen.most[block]
         if self.shared is None:
-            of = expanding_moments(x, series, kept, r, most, which)
-            return region_tests(of.window_mean, of.mean, of.scatter, of.n, of.n - 1, r, confidence)
+            moments = expanding_moments(x, series, kept, r, most)
+            new, mean, n = moments.window_mean[which], moments.mean[which], moments.n[which]
+            return region_tests(new, mean, moments.scatter[which], n, n - 1, r, confidence)
         shared = self.shared.of(block)
         moments = expanding_moments(x - shared.effect, series, kept, r, most)
         expected, variance, scatter, degrees, missing = _contrasts(shared, moments, r, which)

@@ -80,7 +80,7 @@ class Notice:
     @property
     def is_unknown(self) -> bool:
         """Whether it says, of a cluster, that silence is no news."""
-        return not self.factor and self.size > LARGEST_UNSEEN
+        return not self.factor and self.size > _LARGEST_UNSEEN
 
     @property
     def caveat(self) -> str:
@@ -199,7 +199,7 @@ def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str,
 SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4), 10, 4, 32
 _MAX_DAYS, _EVERY_DAY, _WEEK = 60, 28, 7
 #: Where a change of so much might not be named, no alarm is no news: the machines are unknown, not fine.
-LARGEST_UNSEEN = 0.1
+_LARGEST_UNSEEN = 0.1
 
 
 def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tuple[Notice, ...]:
@@ -236,7 +236,7 @@ def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tup
         size, level = kept_tables(["least"], rows, of, tried)[0]["least"].tolist()
         what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
         what = f"{what} or more" if size < inf else f"not even {what}"
-        if size > LARGEST_UNSEEN:
+        if size > _LARGEST_UNSEEN:
             few = jobs < 2 * LASTING_DAYS
             why = f"too few days of jobs to tell ({jobs:.0f})" if few else "values scatter too much to tell"
             what = f"{why}, {f'only {what}' if size < inf else what}"
