@@ -98,13 +98,6 @@ def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
     return tuple(sorted((n for n in noticed if n.is_worse), key=lambda n: (n.kind != UNLIKE_PEERS, -abs(n.size))))
 
 
-def unlike_text(noticed: Iterable[Notice]) -> str:
-    """The machine that is worse than its peers by most, and how many others are; "" without any."""
-    unlike = [n for n in worse_first(noticed) if n.kind == UNLIKE_PEERS]
-    more = f"; and {len(unlike) - 1} more" if len(unlike) > 1 else ""
-    return f"; {unlike[0].caveat}{more}" if unlike else ""
-
-
 def notices(
     values: "pd.DataFrame",
     changelog: Changelog | None = None,

@@ -330,13 +330,24 @@ def change_text(change: Change) -> str:
     return f"{change.factor} {signed_percent(change.size)}"
 
 
-def largest_text(regression: Regression) -> str:
+def _largest_text(regression: Regression) -> str:
     """demo node7 cpu 0, 1: dgemm_rate_flops -9.6 % (95 %: -9.9 to -9.4 %) since 2026-02-10."""
     change = regression.changes[0]
     text = change_text(change)
     if change.low == change.low and change.high > change.low:
         text = f"{change.factor} {signed_percent(change.size, change.low, change.high)}"
     return f"{regression_nodes(regression)}: {text} {since_text(regression)}"
+
+
+def open_text(reports: Sequence[Regression], noticed: Iterable[Notice], where: str = "") -> str:
+    """What is open, or not confirmed, the largest first, and how many more machines are unlike; "" without any."""
+    others = [notice for notice in worse_first(noticed) if not reports or notice.kind == UNLIKE_PEERS]
+    more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
+    caveat = f"{others[0].caveat}{more}" if others else ""
+    if not reports:
+        return f"No change is confirmed{where}, but {caveat}" if caveat else ""
+    largest = f"{'the largest ' * (len(reports) > 1)}{_largest_text(reports[0])}"
+    return "; ".join(filter(None, [f"{counted(len(reports), 'open regression')}{where}: {largest}", caveat]))
 
 
 def since_text(change: "Regression | ChangeAlarm") -> str:

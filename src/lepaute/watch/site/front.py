@@ -13,7 +13,7 @@ from lepaute.kit.report.svg import Layer, Picture, axis
 from lepaute.kit.text import counted, signed_percent, significant, with_interval
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import Absence, last_data
-from lepaute.watch.notices.notice import Notice, unlike_text, worse_first
+from lepaute.watch.notices.notice import Notice
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report import summary
 from lepaute.watch.report.factor_history import FactorRows
@@ -36,13 +36,8 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
-    if reports := found.reports:
-        largest = f"{'the largest ' * (len(reports) > 1)}{summary.largest_text(reports[0])}"
-        text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
-        state = "serious"
-    elif worse := worse_first(noticed):
-        more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
-        text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
+    if text := summary.open_text(found.reports, noticed, f" on {where}"):
+        state = "serious" if found.reports else "notable"
     elif not states["fine"] and (few := [notice.text for notice in noticed if notice.is_unknown]):
         text, state = f"Unknown in {where}: {few[0]}", "unable"
     elif states["unknown"] + states["silent"] + states["failed"] >= nodes:
