@@ -32,7 +32,10 @@ FLEETS = [
     for who in ("one", "rack", "all")
     for kind in ("step", "drift", "back")
 ]
-SHORT = ("3 all step", "5 one back")
+#: Of short histories: days, and the first slow one.
+YOUNG = {"short": (30, 20), "young": (12, 6)}
+FLEETS += [f"{nodes} one {kind}" for nodes in (3, 4, 5, 8) for kind in YOUNG]
+SHORT = ("3 all step", "5 one back", "3 one short")
 
 
 def fleet(made_up: str) -> tuple[int, str, pd.DataFrame]:
@@ -40,8 +43,9 @@ def fleet(made_up: str) -> tuple[int, str, pd.DataFrame]:
     number, who, kind = made_up.split()
     nodes = int(number)
     hit = {"one": (2,), "rack": tuple(range(1, max(2, nodes // 3) + 1)), "all": tuple(range(1, nodes + 1))}[who]
-    fault = Fault(hit, -0.06, BEGUN, BEGUN + 12 if kind == "back" else None, drift=kind == "drift")
-    return nodes, kind, until_today(planted(nodes, DAYS, (fault,), nodes))
+    days, begun = YOUNG.get(kind, (DAYS, BEGUN))
+    fault = Fault(hit, -0.06, begun, begun + 12 if kind == "back" else None, drift=kind == "drift")
+    return nodes, kind, until_today(planted(nodes, days, (fault,), nodes))
 
 
 def files_of(store: Path) -> dict[str, bytes]:
@@ -57,7 +61,8 @@ def test_all_commands_say_the_same(made_up: str, tmp_path: Path) -> None:
         opened.add_values(values)
     answers = answers_of(store, tmp_path)
     assert answers.contradictions == {}
-    assert bool(answers.tested) == (kind != "back")
+    assert kind in YOUNG or bool(answers.tested) == (kind != "back")
+    assert kind != "short" or "n2" in answers.regressed | answers.unconfirmed
     every = frozenset(f"n{node}" for node in range(1, nodes + 1))
     replayed = asked(store, "replay", "--report", str(tmp_path / "replay.html"))
     assert changes_of(replayed["regressions"], every) == answers.tested
@@ -145,4 +150,5 @@ def test_all_commands_say_the_same_of_what_is_worth_a_look_and_none_fails_for_it
         assert main(["watch", *words, "--store", str(store)]) in (None, 0)
         text = capsys.readouterr().out
         assert LABEL in text
+        assert "would be named within 10 days of jobs, one bad from the start " in " ".join(text.split())
         assert f"c n2: {line['text']}" in text

@@ -120,7 +120,7 @@ def test_a_store_keeps_what_was_said_of_each_day_first_and_its_settings(where: s
         assert record(store).empty
         pd.testing.assert_frame_equal(store.alarms(), kept, check_exact=True)
         pd.testing.assert_frame_equal(store.alarm_days(), days, check_exact=True)
-        assert settings_of(store) == AlarmSettings()
+        assert settings_of(store.alarm_days()) == AlarmSettings()
 
 
 def test_what_is_open_depends_on_data_and_log_and_not_on_what_was_judged_when(where: str) -> None:

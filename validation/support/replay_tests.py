@@ -171,9 +171,7 @@ The repair of 2019-11-27 is found on all eight processors only where tests are p
 
 {outliers(tables["outliers"])}
 
-*Alarms by what they belong to*, as logged, and how many of those outside the level promises:
-
-{counts(tables["counts"])}
+Alarms by what they belong to, and how many the level promises outside of all events: `watch_replay_counts.csv`.
 
 {{cases}}
 
@@ -201,15 +199,6 @@ def outliers(frame: pandas.DataFrame) -> str:
             cells.append(f"{int((hit > 0).sum())}, all nodes {int(((hit >= have) & (have > 0)).sum())}")
         rows.append([reading, str(int((have > 0).sum())), *cells])
     return markdown(("log of outliers", "entries", *TESTS), rows)
-
-
-def counts(frame: pandas.DataFrame) -> str:
-    names = ("tests", "alarms", "outlier of the log", "power drop", "event of the log", "outside")
-    rows = [
-        [str(row["test"]), *(f"{int(row[name]):,}" for name in names), f"{float(row['promised']):.1f}"]
-        for _, row in frame.iterrows()
-    ]
-    return markdown(("test", *names, "promised"), rows)
 
 
 def picture(verdicts: pandas.DataFrame, log: Changelog) -> Figure:

@@ -129,7 +129,8 @@ PAGES = {
         *("clock_bench", "clocks_here"),
     ),
     "alarms": (
-        *("alarms_nulls", "alarms_power", "alarms_sizes", "alarms_looks", "alarms_steps", "alarms_otava"),
+        *("alarms_nulls", "alarms_power", "alarms_small", "alarms_sizes", "alarms_looks"),
+        *("alarms_steps", "alarms_otava"),
         *("watch_published", "watch_replay", "watch_adversarial"),
     ),
 }

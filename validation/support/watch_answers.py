@@ -17,7 +17,7 @@ from lepaute.watch.changelog import ALL
 from lepaute.watch.drains import Drains, node_health
 from lepaute.watch.notices.notice import UNCONFIRMED, UNLIKE_PEERS
 from lepaute.watch.proposals.proposed_event import DAYS
-from lepaute.watch.report.summary import Change, change_text
+from lepaute.watch.report.summary import UNKNOWN, Change, change_text
 from lepaute.watch.store import open_store
 from lepaute.watch.values import DAY_S
 
@@ -25,6 +25,8 @@ from lepaute.watch.values import DAY_S
 Named = tuple[frozenset[str], str, tuple[tuple[str, float], ...]]
 #: What -> what one command says of it, and what follows from the others.
 Pairs = dict[str, tuple[set[Any], set[Any]]]
+#: Verdicts of `health` on nodes of which nothing is known.
+_UNKNOWN = {"failed", "silent", "unknown"}
 #: What is said of a drift besides.
 GRADUAL = r"(?:, gradually from \S+ on)?"
 
@@ -93,10 +95,13 @@ def answers_of(store: Path, beside: Path) -> Answers:
         if any(each["size"] < 0 for each in one["factors"])
         and (names in known or not _is_over(answers, store, names, one["date"], frozenset(health)))
     }
+    is_unknown, unconfirmed = test["verdict"] == UNKNOWN, answers.unconfirmed - answers.regressed
     drained = {node for one in test["regressions"] for _, node, _ in one["machines"]} - {ALL}
     said = {
         "events propose": (answers.tested & answers.proposed, answers.tested),
         "test, by events propose": (worse & known, worse),
+        "events propose, unconfirmed": (unconfirmed & set().union(*(names for names, *_ in of_proposals)), unconfirmed),
+        "health, unknown": ({not {each["verdict"] for each in health.values()} - _UNKNOWN}, {is_unknown}),
         **_of_health(answers, health),
         "health, worth a look": (
             {line["text"] for each in health.values() for line in each["worth_a_look"]["lines"]},
@@ -121,7 +126,7 @@ def _is_over(answers: Answers, store: Path, nodes: frozenset[str], date: str, ev
 def _of_health(answers: Answers, health: dict[str, dict[str, Any]]) -> Pairs:
     verdicts: dict[str, set[str]] = {name: set() for name in ("healthy", "unknown", "unlike", "not_confirmed")}
     for node, each in health.items():
-        known = {"failed": "unknown", "silent": "unknown"}.get(each["verdict"], each["verdict"])
+        known = "unknown" if each["verdict"] in _UNKNOWN else each["verdict"]
         verdicts.setdefault(known, set()).add(node)
     _, unknown, unlike, unconfirmed = (verdicts.pop(name) for name in list(verdicts)[:4])
     right = set()
@@ -154,6 +159,7 @@ def _of_site(answers: Answers, test: dict[str, Any], store: Path, beside: Path) 
     counts = [page.count('badge changed">changed<') for page in (front, of_nodes)]
     said = [int(count) for count in re.findall(r"(\d+) open regression", seen)]
     return {
+        "site, unknown": ({bool(re.search("Unknown in|Nothing can be said", seen))}, {test["verdict"] == UNKNOWN}),
         "site": ({line for line in lines if re.search(line, seen)}, lines),
         "site, regressions": ({counts[0], *said}, {len(answers.tested)}),
         "site, pages of nodes": ({counts[1]}, {sum(len(names) for names, *_ in answers.tested)}),

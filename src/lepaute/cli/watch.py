@@ -88,16 +88,18 @@ def alert(
                 write_prometheus(regressions, prometheus, time.time())
             except OSError as error:
                 raise EnvironmentProblem(not_written(prometheus, error)) from None
-        reports = regressions.reports
+        reports, unseen = regressions.reports, regressions.unseen()
         messages = [message for channel in channels for message in announce(watch.store, channel, reports)]
     if as_json:
         plain = [
             {"channel": message.channel, "title": message.title, "body": message.body, "sent": not message.problem}
             for message in messages
         ]
-        print(json_text({"open_regressions": len(reports), "messages": plain}))
+        unknown = sorted(notice.cluster for notice in unseen if notice.is_unknown)
+        print(json_text({"open_regressions": len(reports), "unknown": unknown, "messages": plain}))
     else:
-        say(_alert_answer(prometheus, reports, len(channels), messages))
+        text = "".join(f"; unknown: {notice.text}" for notice in unseen if notice.is_unknown)
+        say(f"{_alert_answer(prometheus, reports, len(channels), messages)}{text}")
         for message in messages:
             if not message.problem:
                 say(f"sent to {message.channel}: {message.title}")

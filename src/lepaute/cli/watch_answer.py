@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from lepaute.cli.terminal import Meaning, answer_text, details_text
 from lepaute.kit.text import counted, exact_number, p_text
 from lepaute.watch.named_nodes import nodes_text
-from lepaute.watch.notices.notice import unlike_text, worse_first
 from lepaute.watch.report.history import ChangeAlarm, Day, alarms_answer, is_open
 from lepaute.watch.report.summary import (
     CHANGED,
@@ -19,8 +18,8 @@ from lepaute.watch.report.summary import (
     absence_state,
     absence_text,
     change_text,
-    largest_text,
     machines_text,
+    open_text,
     regression_nodes,
     since_text,
     suspicion_text,
@@ -45,21 +44,18 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
     facts = [*(("open" if at else "also", text) for at, text in enumerate(regressions)), *rests]
-    return answer_text(answer, facts, [notice.caveat for notice in summary.notices], width)
+    return answer_text(answer, facts, [note.caveat for note in summary.notices if note.text not in answer], width)
 
 
 def _answer(summary: "Summary") -> str:
     """1 open regression: demo node7 ...; or in how many machines nothing has, and how many cannot be judged."""
-    blind, others = summary.unjudged, worse_first(summary.notices)
+    blind = summary.unjudged
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
-    if regressions := summary.regressions:
-        largest = f"{'the largest ' * (len(regressions) > 1)}{largest_text(regressions[0])}"
-        text = f"{counted(len(regressions), 'open regression')}: {largest}{unlike_text(summary.notices)}"
+    if text := open_text(summary.regressions, summary.notices):
         return "; ".join(filter(None, [text, unknown]))
-    if others:
-        more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
-        return "; ".join(filter(None, [f"No change is confirmed, but {others[0].caveat}{more}", unknown]))
     if blind >= summary.machines:
+        if few := [notice.text for notice in summary.notices if notice.is_unknown]:
+            return f"Unknown: {_limited(few, 1)}"
         return f"Nothing can be said of {counted(summary.machines, 'CPU')}: silent, or too few jobs"
     since = "" if summary.first is None else f" since {summary.first}"
     judged = counted(summary.machines - blind, "CPU")

@@ -11,21 +11,23 @@ from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, tell
 from lepaute.cli.watch_store import DATE, Cluster, Place, check_text, opened
 from lepaute.errors import InputError
-from lepaute.kit.later import pd
+from lepaute.kit.later import later, pd
 from lepaute.kit.node_sets import check_node_name
 from lepaute.kit.options import option_field
 from lepaute.kit.quantities import grid_of, settings_of
 from lepaute.kit.text import change_in_words, counted, value_and_interval
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.prediction.controls import DEFAULT_RUNS
-from lepaute.simulate.prediction.node_cost import CpuFactors, node_cost
 from lepaute.simulate.prediction.wording import span_of
 
 if TYPE_CHECKING:
     from lepaute.simulate.conditions import Fidelity
+    from lepaute.simulate.prediction import node_cost as costs
     from lepaute.simulate.prediction.node_cost import NodeCost
     from lepaute.watch import Watch
     from lepaute.watch.node_state import NodeState
+else:
+    costs = later("lepaute.simulate.prediction.node_cost")
 
 #: The first of them that the node has says how fast it computes.
 SPEEDS = ("dgemm_rate_flops", "dgemm_2048_rate_flops", "sentinel_rate_flops", "hpl_rate_flops")
@@ -94,7 +96,7 @@ def cost(
     smaller = None if grid_without is None else grid_of(grid_without, "--grid-without")
     with opened(store) as watch:
         state = seen.state(watch, node, cluster)
-    factors = CpuFactors.of_processors(
+    factors = costs.CpuFactors.of_processors(
         machine.nodes, state.cpus, state.log_slowdown, state.log_covariance, state.degrees_of_freedom
     )
     match = search(r"(\d{1,9})$", state.node.partition(".")[0])
@@ -102,7 +104,7 @@ def cost(
         raise InputError(f"the name {state.node[:80]} does not end in a number; give --platform-node N")
     number = int(match[1]) if platform_node is None else platform_node
     with progress_bar(BAR_AFTER_S) as on_progress:
-        result = node_cost(
+        result = costs.node_cost(
             hpl,
             simulation.given_platform,
             number,

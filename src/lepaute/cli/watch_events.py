@@ -230,6 +230,7 @@ class ProposalOptions:
             verdicts=verdicts,
             standing=known.confirmed(),
             points=known.change_points(),
+            unconfirmed=known.unconfirmed(),
         )
         by_id = {}
         for event in events:
@@ -243,7 +244,8 @@ class ProposalOptions:
 def propose(options: ProposalOptions, store: Place = None, details: Details = False, as_json: AsJson = False) -> None:
     """Changes in the data that are missing from the changelog, largest first; one report per cause.
 
-    The open regressions of `lepaute watch test` are among them; single days come after what lasts. Nothing is recorded.
+    The regressions of `lepaute watch test`, confirmed or not, are among them; single days come after what lasts.
+    Nothing is recorded.
 
     Each has an id, by which `lepaute watch events accept` records it.
     """

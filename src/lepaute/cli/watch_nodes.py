@@ -246,7 +246,7 @@ def _health_lines(
     healthy = watch_drains.Verdict.HEALTHY
     changed = f"{sum(counts.values()) - counts[healthy]} of {counted(len(judged), 'node')} changed"
     answer = ", ".join([changed, *(f"{count} {verdict.value}" for verdict, count in others.items() if count)])
-    lines = sorted(names_by_text.items(), key=lambda line: line[0][0] == healthy.value)
+    lines = sorted(names_by_text.items(), key=lambda line: line[0][1] is healthy)
     return [(answer, None), *((f"{fold_node_set(tuple(names))}: {text}", state) for (text, state), names in lines)]
 
 

@@ -158,7 +158,7 @@ def run_tests(
 def _settings(watch: "Watch", options: ReportOptions) -> "AlarmSettings":
     """Of the alarms, as asked for; raises InputError where those of the store are others."""
     given = {name: value for name in ("level", "least_change") if (value := getattr(options, name)) is not None}
-    settings = replace(procedure.settings_of(watch.store), **given)
+    settings = replace(procedure.settings_of(watch.store.alarm_days()), **given)
     procedure.check_settings(watch.store, settings)
     return settings
 
@@ -183,7 +183,7 @@ def _tested(
         del every
         nodes = watch_values.nodes_of(values)
         selection = Selection(
-            sorted({node for _, node in nodes}),
+            None if tested.node is None and tested.cluster is None else sorted({node for _, node in nodes}),
             tested.windows,
             tested.confidence,
             tested.pooled,
@@ -209,11 +209,8 @@ def _tested(
         sentences = [
             *(notice for notice in notices(judged.values, judged.changelog) if (notice.cluster, notice.node) in named),
             *unconfirmed_changes(judged, nodes),
+            *least_seen(judged, clusters - set(open_here.rows["cluster"])),
         ]
-        if open_here.rows.empty:
-            # alarms compare with all machines of a cluster, also with those that nobody asks about
-            peers = judged.values[judged.values["cluster"].isin(clusters)]
-            sentences += least_seen(peers, judged.changelog, judged.judged)
         looks = worth_a_look(open_here)
         summary = summaries.summarise(findings, values, open_here.rows, sentences, looks, since_s=options.since_s)
     return summary, new
@@ -277,7 +274,7 @@ def replay(
             values=every if until is None else every[every["started_s"] < end_of(until, "--until")],
             progress=stage(tell, "judging days", 0.0, 0.3),
         )
-        false_alarms = procedure.settings_of(watch.store).level
+        false_alarms = procedure.settings_of(watch.store.alarm_days()).level
         verdicts = replay_days(
             values,
             known.changelog,

@@ -167,8 +167,9 @@ def outlier_p_values(size: Floats, usual: float = USUAL_SPREAD) -> Floats:
     """Of each value, the chance that any of them is as far from the others if all are normal; shape (n,).
 
     Distances from the median of all, in median absolute deviations, are compared with simulated ones; a third of the
-    values may be unlike the others. Of fewer than MIN_SPREAD each is compared with the others by Student's t, over a
-    spread moderated by the usual one (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
+    values may be unlike the others. Of fewer than MIN_SPREAD each is compared with the others by Student's t, over
+    their own spread, and over one moderated by the usual one (Smyth, Statistical Applications in Genetics and Molecular
+    Biology 3, 2004), which tells more of very few, if it is no larger; twice the smaller of both chances counts.
     """
     if len(size) >= MIN_SPREAD:
         off = np.abs(size - np.median(size))
@@ -176,12 +177,16 @@ def outlier_p_values(size: Floats, usual: float = USUAL_SPREAD) -> Floats:
             return np.ones(len(size))
         largest = _largest_distances(len(size))
         return np.asarray((1 + len(largest) - np.searchsorted(largest, off / spread)) / (1 + len(largest)))
-    chances, degrees = [], PRIOR_WEIGHT + len(size) - 2
+    chances = []
     for at in range(len(size)):
         others = np.delete(size, at)
-        variance = (PRIOR_WEIGHT * usual**2 + float(((others - others.mean()) ** 2).sum())) / degrees
-        t = abs(size[at] - others.mean()) / np.sqrt(variance * (1 + 1 / len(others)))
-        chances.append(min(1.0, 2 * float(stdtr(degrees, -t)) * len(size)))
+        squares, chance = float(((others - others.mean()) ** 2).sum()), 1.0
+        off = abs(size[at] - others.mean()) / np.sqrt(1 + 1 / len(others))
+        for weight in (0, PRIOR_WEIGHT):
+            degrees, variance = weight + len(size) - 2, weight * usual**2 + squares
+            if degrees and variance:
+                chance = min(chance, 2 * float(stdtr(degrees, -off / np.sqrt(variance / degrees))))
+        chances.append(min(1.0, 2 * chance * len(size)))
     return np.array(chances)
 
 

@@ -277,6 +277,7 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
     nodes = gauge("nodes", "Nodes with factor values", "cluster")
     silent = gauge("silent_nodes", "Nodes that fail or do not report", "cluster")
     latest = gauge("latest_value_timestamp_seconds", "Start of the latest job with a value", "cluster")
+    least = gauge("least_change_ratio", "Least change of a machine that would be named, where none is open", "cluster")
     change = gauge("regression_ratio", "Relative change of an open regression", "cluster", "node", "cpu", "factor")
     for cluster, rows in found.values.groupby("cluster"):
         regressions.labels(cluster).set(sum(report.cluster == cluster for report in found.reports))
@@ -285,6 +286,8 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
         latest.labels(cluster).set(rows.loc[rows["state"] == "done", "started_s"].max())
     for cluster, _ in {machine[:2] for absence in absences_of(found.values) for machine in absence.machines}:
         silent.labels(cluster).inc()
+    for notice in found.unseen():
+        least.labels(notice.cluster).set(notice.size)
     for row in found.rows.to_dict("records"):
         change.labels(row["cluster"], row["node"], row["cpu"], row["factor"]).set(row["size"])
     if found.last_day:

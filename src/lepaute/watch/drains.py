@@ -206,6 +206,7 @@ def node_health(
     last, late = last_data(every.values, now_s)
     peers = every.values[every.values["cluster"].isin({cluster for cluster, _ in chosen})]
     others = notice.worse_first([*notice.notices(peers, every.changelog), *notice.unconfirmed_changes(every, chosen)])
+    seen = {least.cluster: least for least in notice.least_seen(every, {cluster for cluster, _ in chosen})}
     health = []
     for name, known in nodes.items():
         if known is None:
@@ -217,7 +218,9 @@ def node_health(
         regressed = found.rows[(found.rows["cluster"] == cluster) & found.rows["node"].isin([node, ALL])]
         state = None if drains is None else drains.states.get(name)
         of_node = [each for each in others if each.cluster == cluster and node in (each.node, *each.nodes)]
-        other = (Verdict.UNKNOWN, few) if (few := _few(own)) else (Verdict.HEALTHY, "")
+        other = Verdict.HEALTHY, seen[cluster].text if cluster in seen else ""
+        if (few := _few(own)) or (cluster in seen and seen[cluster].is_unknown):
+            other = Verdict.UNKNOWN, few or other[1]
         for verdict, kind in ((Verdict.NOT_CONFIRMED, notice.UNCONFIRMED), (Verdict.UNLIKE, notice.UNLIKE_PEERS)):
             other = next(((verdict, each.text.partition("; not")[0]) for each in of_node if each.kind == kind), other)
         if known in away:

@@ -19,6 +19,7 @@ from lepaute.watch.alarms.steps import Row, shared_steps, steps_of
 from lepaute.watch.changelog import ALL, Changelog, Event, NodeSet
 from lepaute.watch.changelog_edits import logged_changelog
 from lepaute.watch.kept import keep_object, kept_object, kept_tables
+from lepaute.watch.notices.notice import Notice, least_seen
 from lepaute.watch.proposals.change_points import ChangePoint, find_change_points
 from lepaute.watch.report.summary import Regression, regressions_of
 from lepaute.watch.store import Store
@@ -63,6 +64,15 @@ class OpenRegressions:
             if not row["worse"] and row["changed_s"] > after_s[row["cluster"], row["node"]] + EXPLAINS_S
         ]
         return pd.concat([self.rows, pd.DataFrame(better, columns=[*self.judged.alarms.columns, "gradual_s"])])
+
+    def unconfirmed(self) -> "pd.DataFrame":
+        """`Judged.unconfirmed` of the nodes without an open regression."""
+        rows = self.judged.unconfirmed
+        return rows[~is_of(rows, set(zip(self.rows["cluster"], self.rows["node"], strict=True)))]
+
+    def unseen(self) -> tuple[Notice, ...]:
+        """The least change that would be named, of clusters without an open regression."""
+        return least_seen(self, set(self.values["cluster"]) - set(self.rows["cluster"]))
 
     def shared_changes(self) -> dict[str, Changelog]:
         """By factor, the changelog with the steps that a part of a fleet shares, as if they were logged."""
@@ -119,8 +129,8 @@ def open_regressions(
     values = known_days(packed_values(store) if values is None else values)
     if values.empty:
         raise InputError("the store has no factor values; `lepaute watch ingest` adds some")
-    changelog = logged_changelog(store)
-    return _of(values, changelog, judged_once(values, changelog, settings or settings_of(store), progress), kept=True)
+    changelog, settings = logged_changelog(store), settings or settings_of(store.alarm_days())
+    return _of(values, changelog, judged_once(values, changelog, settings, progress), kept=True)
 
 
 def packed_values(store: "Store") -> "pd.DataFrame":

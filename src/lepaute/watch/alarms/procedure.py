@@ -119,9 +119,8 @@ def judged_once(
     return Judged(*kept_tables(names, values, (changelog, settings), tables))
 
 
-def settings_of(store: "Store") -> AlarmSettings:
-    """Settings with which the store was first judged, or the defaults; raises InputError if they cannot be read."""
-    days = store.alarm_days()
+def settings_of(days: "pd.DataFrame") -> AlarmSettings:
+    """Settings with which days were first judged, or the defaults; raises InputError if they cannot be read."""
     try:
         return AlarmSettings(**json.loads(days["added"].iloc[0])["settings"]) if len(days) else AlarmSettings()
     except LepauteError:
@@ -151,11 +150,11 @@ def record_alarms(store: "Store", judged: Judged) -> "pd.DataFrame":
 
 def check_settings(store: "Store", asked: AlarmSettings) -> None:
     """Raises InputError for others than those with which the store was first judged: its days would contradict."""
-    days, kept = store.alarm_days()["day"], settings_of(store)
-    if len(days) and asked != kept:
+    days = store.alarm_days()
+    if len(days) and asked != (kept := settings_of(days)):
         raise InputError(
             f"the alarms of this store are those of a level of {kept.level:g} and a least change of "
-            f"{kept.least_change:g}, since {days.iloc[0]}; that cannot change, judge into a new store"
+            f"{kept.least_change:g}, since {days['day'].iloc[0]}; that cannot change, judge into a new store"
         )
 
 

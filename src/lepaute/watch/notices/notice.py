@@ -6,6 +6,7 @@ And the least change that would be named, and changes that the data show in the 
 from bisect import bisect
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,15 @@ import pandas as pd
 from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
-from lepaute.watch.alarms.procedure import Judged, judge_days
+from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, settings_of
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
 from lepaute.watch.changelog import ALL, Changelog
-from lepaute.watch.judging.reference import references
 from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.platform_events import propose, standing_events
 from lepaute.watch.proposals.proposed_event import DAYS
-from lepaute.watch.proposals.watched_series import day_effect, medians_of
+from lepaute.watch.proposals.watched_series import day_effect, medians_of, observed
 from lepaute.watch.values import (
     DAY_S,
     MACHINE,
@@ -37,7 +37,6 @@ from lepaute.watch.values import (
     in_turn,
     numbered_nodes,
     parts_of,
-    vectors,
 )
 
 if TYPE_CHECKING:
@@ -79,6 +78,11 @@ class Notice:
         return self.kind in (UNLIKE_PEERS, UNCONFIRMED) and is_worse(self.factor, 1 if self.size > 0 else -1)
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether it says, of a cluster, that silence is no news."""
+        return not self.factor and self.size > _LARGEST_UNSEEN
+
+    @property
     def caveat(self) -> str:
         """Its text, after what it is of: the beginning alone is shown."""
         prefixes = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
@@ -92,13 +96,6 @@ class Notice:
 def worse_first(noticed: Iterable[Notice]) -> tuple[Notice, ...]:
     """Notices for the worse: of machines unlike their peers, then of unconfirmed changes, the largest first."""
     return tuple(sorted((n for n in noticed if n.is_worse), key=lambda n: (n.kind != UNLIKE_PEERS, -abs(n.size))))
-
-
-def unlike_text(noticed: Iterable[Notice]) -> str:
-    """The machine that is worse than its peers by most, and how many others are; "" without any."""
-    unlike = [n for n in worse_first(noticed) if n.kind == UNLIKE_PEERS]
-    more = f"; and {len(unlike) - 1} more" if len(unlike) > 1 else ""
-    return f"; {unlike[0].caveat}{more}" if unlike else ""
 
 
 def notices(
@@ -164,21 +161,15 @@ def _unlike_peers(
 
 def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str, pd.DataFrame]]":
     """Of each factor a row a machine: level (relative to the median of the group), jobs, since_s."""
-    for factor in sorted(table["factor"].unique()):
-        rows = vectors(table, (factor,))
-        if rows.empty:
-            continue
-        known = references(rows, changelog)
-        rows = rows.rename(columns={factor: "value"}).assign(series=known.series)
-        rows = rows[~known.outlier] if known.outlier.any() else rows
+    for factor, rows in observed(table, changelog):
         number, nodes = numbered_nodes(rows)
         models = pd.Categorical([changelog.inventory.group_of("model", *node) or "" for node in nodes])
         rows["model"] = models.take(number)
         for _, part in parts_of(rows, ["cluster", "model", "stratum", "cpu"]):
-            middle = float(part["value"].median())
+            middle = float(part[factor].median())
             if middle == 0:
                 continue
-            relative = part["value"].to_numpy(np.float64) / middle - 1.0
+            relative = part[factor].to_numpy(np.float64) / middle - 1.0
             series, day = part["series"].to_numpy(np.int64), day_numbers(part["started_s"])
             number = in_turn(series)  # in order of machine and time
             effect = day_effect(day, series, relative - medians_of(number, relative)[number])
@@ -196,36 +187,54 @@ def _groups(table: "pd.DataFrame", changelog: Changelog) -> "Iterator[tuple[str,
 
 
 #: Changes of a machine that are tried, relative; days that they last at most, or half of the days that there are;
-#: machines that are changed and judged, at most.
+#: machines that are changed and machines that are judged, at most; of the latest days so many, and of more than
+#: _EVERY_DAY whole weeks, so that a day more is no other simulation.
 SIZES, LASTING_DAYS, MAX_CHANGED, MAX_MACHINES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.4), 10, 4, 32
+_MAX_DAYS, _EVERY_DAY, _WEEK = 60, 28, 7
+#: Where a change of so much might not be named, no alarm is no news: the machines are unknown, not fine.
+_LARGEST_UNSEEN = 0.1
 
 
-def least_seen(values: "pd.DataFrame", changelog: Changelog, judged: Judged) -> tuple[Notice, ...]:
-    """For each cluster, the smallest of SIZES that would be named after LASTING_DAYS days, and of machines always bad.
+def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tuple[Notice, ...]:
+    """For each of these clusters, the smallest change that would be named, from SIZES, and of machines always bad.
 
-    values : as check_values returns it; judged : they are. By simulation: of machines of which nothing is known yet one
-    of eight at most is changed and judged with the others; all are to have an alarm, or be unconfirmed changes.
+    After LASTING_DAYS days, of machines of which nothing is known yet. By simulation: up to MAX_CHANGED machines, one
+    of eight at once at most, are changed and judged with the others; all are to have an alarm, or be unconfirmed.
+    regressions : of all nodes
     """
     lines = []
-    for cluster, every in values[values["state"] == "done"].groupby("cluster", sort=True):
+    values = regressions.values[regressions.values["cluster"].isin(clusters) & (regressions.values["state"] == "done")]
+    for cluster, every in values.groupby("cluster", sort=True, observed=True):
         machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES].set_index(MACHINE).index
         rows = every[every.set_index(MACHINE).index.isin(machines)]
-        days = np.unique(day_numbers(rows["started_s"]))
-        lasting = max(1, min(LASTING_DAYS, len(days) // 2))
-        since_s = float(days[-lasting] * DAY_S)
-        calm = machines[~machines.isin(_changed_since(judged, since_s))]
-        changed = calm[:: max(8, len(calm) // MAX_CHANGED)]
-
-        def tried(rows: "pd.DataFrame" = rows, changed: "pd.Index[Any]" = changed, since_s: float = since_s) -> Any:
-            return [
-                pd.DataFrame({"least": [_least_seen(rows, changed, since_s, changelog), _least_level(rows, changelog)]})
-            ]
-
-        size, level = kept_tables(["least"], rows, (changelog, since_s, changed.tolist()), tried)[0]["least"].tolist()
-        what = f"of {100 * size:.0f} % or more" if size < inf else f"of {100 * SIZES[-1]:.0f} %"
+        day = day_numbers(rows["started_s"])
+        days = np.unique(day)
+        jobs = rows[MACHINE].assign(day=day).drop_duplicates().groupby(MACHINE, observed=True).size().median()
+        rarer = len(days) / jobs  # machines may take turns
+        days = days[: len(days) - (len(days) % _WEEK if len(days) > _EVERY_DAY else 0)][-int(_MAX_DAYS * rarer) :]
+        lasting = max(1, min(LASTING_DAYS, int(jobs) // 2))
+        since_s = float(days[-int(np.ceil(lasting * rarer))] * DAY_S)
+        rows, late = rows[(day >= days[0]) & (day <= days[-1])], rows["started_s"] >= since_s
+        often = rows[MACHINE].assign(late=late).groupby(MACHINE, observed=True)["late"].agg(["size", "sum"])
+        calm = often.index[(often >= often.median()).all(axis=1)].difference(
+            _changed_since(regressions.judged, since_s)
+        )
+        if calm.empty:
+            continue
+        changed, at_once = calm[:: max(1, len(calm) // MAX_CHANGED)][:MAX_CHANGED], max(1, len(machines) // 8)
+        trials = [changed[begin : begin + at_once] for begin in range(0, len(changed), at_once)]
+        settings = settings_of(regressions.judged.days)
+        of = regressions.changelog, settings, since_s, [trial.tolist() for trial in trials]
+        tried = partial(_least, rows, trials, since_s, regressions.changelog, settings)
+        size, level = kept_tables(["least"], rows, of, tried)[0]["least"].tolist()
+        what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
+        what = f"{what} or more" if size < inf else f"not even {what}"
+        if size > _LARGEST_UNSEEN:
+            few = jobs < 2 * LASTING_DAYS
+            why = f"too few days of jobs to tell ({jobs:.0f})" if few else "values scatter too much to tell"
+            what = f"{why}, {f'only {what}' if size < inf else what}"
         text = (
-            f"a change of one machine {what} that began {counted(lasting, 'day')} of jobs ago "
-            f"{'would be named by now' if size < inf else 'might not be named yet'}, one bad from the start "
+            f"{what} would be named within {counted(lasting, 'day')} of jobs, one bad from the start "
             f"{f'from {100 * level:.0f} % on' if level < inf else 'not at all'}, by simulation on these machines"
         )
         lines.append(Notice(LEAST, str(cluster), "", -1, "", since_s, size, nan, text))
@@ -238,16 +247,23 @@ def _changed_since(judged: Judged, since_s: float) -> "pd.Index[Any]":
     return pd.concat([alarms, judged.unconfirmed]).set_index(MACHINE).index
 
 
-def _least_seen(rows: "pd.DataFrame", changed: "pd.Index[Any]", since_s: float, changelog: Changelog) -> float:
-    """inf if none is."""
-    late = rows.set_index(MACHINE).index.isin(changed) & (rows["started_s"] >= since_s).to_numpy()
+def _least(
+    rows: "pd.DataFrame", trials: "list[pd.Index[Any]]", since_s: float, changelog: Changelog, settings: AlarmSettings
+) -> "list[pd.DataFrame]":
+    """The least change that is named, and the least level, inf if none is; trials : machines changed at once"""
+    machines, late = rows.set_index(MACHINE).index, (rows["started_s"] >= since_s).to_numpy()
     directions = rows["factor"].map(lambda factor: worse_direction(str(factor)) or -1).to_numpy(np.float64)
 
     def is_named(size: float) -> bool:
-        judged = judge_days(rows.assign(value=rows["value"] * np.where(late, 1 + directions * size, 1.0)), changelog)
-        return bool(changed.isin(_changed_since(judged, since_s)).all())
+        for trial in trials:
+            factor = np.where(late & machines.isin(trial), 1 + directions * size, 1.0)
+            judged = judge_days(rows.assign(value=rows["value"] * factor), changelog, settings)
+            if not trial.isin(_changed_since(judged, since_s)).all():
+                return False
+        return True
 
-    return (*SIZES, inf)[bisect(SIZES, False, key=is_named)] if len(changed) else inf
+    size = (*SIZES, inf)[bisect(SIZES, False, key=is_named)]
+    return [pd.DataFrame({"least": [size, _least_level(rows, changelog)]})]
 
 
 def _least_level(rows: "pd.DataFrame", changelog: Changelog) -> float:
@@ -280,13 +296,13 @@ def worth_a_look(found: "OpenRegressions") -> tuple[Notice, ...]:
 def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None = None) -> tuple[Notice, ...]:
     """A notice for each proposal of a lasting change, better or worse, that no alarm has and no event is later than.
 
-    And for each machine that has most of the evidence for an alarm (`Judged.unconfirmed`), where no proposal names it.
     found : of all nodes, who are asked together; nodes : (cluster, node) that are of interest, all by default
     """
     confirmed = pd.DataFrame(found.steps, columns=found.judged.alarms.columns)
     reported = standing_events(confirmed, found.values)
-    unconfirmed, named = [], set[Node](zip(found.rows["cluster"], found.rows["node"], strict=True))
-    for event in propose(found.values, found.changelog, standing=confirmed, points=found.change_points()):
+    of: dict[str, Any] = {"standing": confirmed, "points": found.change_points(), "unconfirmed": found.unconfirmed()}
+    unconfirmed = []
+    for event in propose(found.values, found.changelog, **of):
         resets = found.changelog.resets_s(event.nodes).values()
         over = all(max(each, default=-inf) > event.before_s for each in resets)
         of_interest = nodes is None or not set(nodes).isdisjoint(event.nodes)
@@ -296,13 +312,4 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
         cluster, names = event.nodes[0][0], tuple(node for _, node in event.nodes)
         size = (event.factors[0].factor, event.before_s, event.factors[0].size, event.p_value)
         unconfirmed.append(Notice(UNCONFIRMED, cluster, names[0] if len(names) == 1 else "", -1, *size, text, names))
-        named |= set(event.nodes)
-    for row in found.judged.unconfirmed.to_dict("records"):
-        cluster, node, factor = row["cluster"], row["node"], row["factor"]
-        if (cluster, node) in named or (nodes is not None and (cluster, node) not in nodes):
-            continue
-        name = " ".join(filter(None, (cluster, node, f"cpu {row['cpu']}" if row["cpu"] >= 0 else "")))
-        text = f"{name}, since {day_of(row['changed_s'])}: {factor} {signed_percent(row['size'])}; not confirmed yet"
-        machine = (UNCONFIRMED, cluster, node, int(row["cpu"]), factor)
-        unconfirmed.append(Notice(*machine, row["changed_s"], row["size"], nan, text))
     return tuple(unconfirmed)

@@ -52,6 +52,7 @@ def propose(
     standing: pd.DataFrame | None = None,
     level: float = LEVEL,
     points: Sequence[ChangePoint] | None = None,
+    unconfirmed: pd.DataFrame | None = None,
 ) -> tuple[ProposedEvent, ...]:
     """The changes that the values show and the changelog does not have, the weightiest first, single days last.
 
@@ -66,6 +67,7 @@ def propose(
                    points say of its machines
     level        : the chance of any step or drift where nothing changes; that of any day is as much again
     points       : the change points of the values, however small, where they are known
+    unconfirmed  : rows of `Judged.unconfirmed`, events, too, where the others say nothing of node and factor since
     Raises InputError for tables that are none, or parameters that cannot be.
     """
     every = find_change_points(values, changelog, least_change=0.0, level=level) if points is None else points
@@ -82,6 +84,15 @@ def propose(
         raised = _with_machines(standing, values)
         points = [point for point in points if not any(_explains(row, point) for row in raised)]
     events += joined(points, least_change)
+    if unconfirmed is not None and len(unconfirmed):
+        latest = defaultdict[tuple[str, ...], list[float]](lambda: [-np.inf])
+        for event in events:
+            for change in event.factors:
+                for cluster, node, _ in change.machines:
+                    latest[cluster, node, change.factor].append(event.before_s)
+        rows = unconfirmed[["cluster", "node", "factor", "since_s"]].itertuples(index=False, name=None)
+        new = [max(latest[cluster, node, factor]) < begun_s for cluster, node, factor, begun_s in rows]
+        events += standing_events(unconfirmed[new], values, least_change=least_change, since_s=since_s)
     if verdicts is not None:
         unexplained = _unexplained(verdicts, values, every, raised, changelog or Changelog())
         how: dict[str, Any] = {"least_change": least_change, "level": level, "since_s": since_s}

@@ -167,6 +167,18 @@ class SeriesGroup:
     common: tuple[WatchedSeries, ...]
 
 
+def observed(
+    table: "pd.DataFrame", changelog: Changelog, of_factor: Mapping[str, Changelog] | None = None
+) -> "Iterator[tuple[str, pd.DataFrame]]":
+    """Of each factor its observations, as `vectors` has them, without outliers, with columns series and begin_s."""
+    for factor in sorted(table["factor"].unique()):
+        rows = vectors(table, (factor,))  # a factor may be of no job that is done
+        if not rows.empty:
+            known = references(rows, (of_factor or {}).get(factor, changelog))
+            rows = rows.assign(series=known.series, begin_s=known.begin_s[known.series])
+            yield factor, rows[~known.outlier] if known.outlier.any() else rows
+
+
 def watched_series(
     table: "pd.DataFrame", changelog: Changelog, of_factor: Mapping[str, Changelog] | None = None
 ) -> tuple[SeriesGroup, ...]:
@@ -175,13 +187,7 @@ def watched_series(
     of_factor : other changelogs of some factors
     """
     groups = []
-    for factor in sorted(table["factor"].unique()):
-        observations = vectors(table, (factor,))  # a factor may be of no job that is done
-        if observations.empty:
-            continue
-        found = references(observations, (of_factor or {}).get(factor, changelog))
-        observations = observations.assign(series=found.series, begin_s=found.begin_s[found.series])
-        observations = observations[~found.outlier] if found.outlier.any() else observations
+    for factor, observations in observed(table, changelog, of_factor):
         for (cluster, stratum), part in parts_of(observations, ["cluster", "stratum"]):
             group = _group(str(cluster), str(stratum), factor, part)
             if group.machines:

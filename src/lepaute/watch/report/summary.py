@@ -113,7 +113,10 @@ class WorthALook:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Reports, the weightiest first, and what they are of; older_suspicions : tests before the recent days."""
+    """Reports, the weightiest first, and what they are of; older_suspicions : tests before the recent days.
+
+    unjudged : machines of which nothing can be said: silent, with too few jobs, or where only huge changes are named
+    """
 
     regressions: tuple[Regression, ...]
     suspicions: tuple[Suspicion, ...]
@@ -125,16 +128,11 @@ class Summary:
     clusters: tuple[str, ...]
     nodes: int
     machines: int
+    unjudged: int
     factors: tuple[str, ...]
     tests: int
     first: dt.date | None
     last: dt.date | None
-
-    @property
-    def unjudged(self) -> int:
-        """Machines of which nothing can be said: silent, or with too few jobs."""
-        silent = set[Machine]().union(*(absence.machines for absence in self.absences))
-        return len(silent.union(*(waiting.machines for waiting in self.waiting)))
 
     @property
     def verdict(self) -> str:
@@ -167,17 +165,23 @@ def summarise(
     suspects = pd.concat([part.unexplained(standing) for part in findings], ignore_index=True)
     begin_s = since_s if since_s is not None else -np.inf if last_s is None else recent_s(last_s)
     recent = suspects[suspects["started_s"] >= begin_s]
+    absences, notes = absences_of(values), uncovered(noticed, standing)
+    waiting = _waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True))
+    machines = set[Machine](values[MACHINE].drop_duplicates().itertuples(index=False, name=None))
+    unknown = {notice.cluster for notice in notes if notice.is_unknown}
+    unjudged = {machine for machine in machines if machine[0] in unknown}
     return Summary(
         regressions=regressions,
         suspicions=suspicions_of(recent),
         older_suspicions=len(suspects) - len(recent),
-        absences=absences_of(values),
+        absences=absences,
         worth_a_look=WorthALook(tuple(looks)),
-        notices=uncovered(noticed, standing),
-        waiting=_waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True)),
+        notices=notes,
+        waiting=waiting,
         clusters=tuple(sorted(values["cluster"].unique())),
         nodes=len(nodes_of(values)),
-        machines=len(values[MACHINE].drop_duplicates()),
+        machines=len(machines),
+        unjudged=len(unjudged.union(*(gap.machines for gap in absences), *(few.machines for few in waiting))),
         factors=tuple(sorted(values["factor"].unique())),
         tests=sum(part.tests for part in findings),
         first=None if last_s is None else day_of(float(values["started_s"].min())),
@@ -326,13 +330,24 @@ def change_text(change: Change) -> str:
     return f"{change.factor} {signed_percent(change.size)}"
 
 
-def largest_text(regression: Regression) -> str:
+def _largest_text(regression: Regression) -> str:
     """demo node7 cpu 0, 1: dgemm_rate_flops -9.6 % (95 %: -9.9 to -9.4 %) since 2026-02-10."""
     change = regression.changes[0]
     text = change_text(change)
     if change.low == change.low and change.high > change.low:
         text = f"{change.factor} {signed_percent(change.size, change.low, change.high)}"
     return f"{regression_nodes(regression)}: {text} {since_text(regression)}"
+
+
+def open_text(reports: Sequence[Regression], noticed: Iterable[Notice], where: str = "") -> str:
+    """What is open, or not confirmed, the largest first, and how many more machines are unlike; "" without any."""
+    others = [notice for notice in worse_first(noticed) if not reports or notice.kind == UNLIKE_PEERS]
+    more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
+    caveat = f"{others[0].caveat}{more}" if others else ""
+    if not reports:
+        return f"No change is confirmed{where}, but {caveat}" if caveat else ""
+    largest = f"{'the largest ' * (len(reports) > 1)}{_largest_text(reports[0])}"
+    return "; ".join(filter(None, [f"{counted(len(reports), 'open regression')}{where}: {largest}", caveat]))
 
 
 def since_text(change: "Regression | ChangeAlarm") -> str:

@@ -13,7 +13,7 @@ from lepaute.kit.report.svg import Layer, Picture, axis
 from lepaute.kit.text import counted, signed_percent, significant, with_interval
 from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.notices.absences import Absence, last_data
-from lepaute.watch.notices.notice import Notice, unlike_text, worse_first
+from lepaute.watch.notices.notice import Notice
 from lepaute.watch.open_regressions import OpenRegressions
 from lepaute.watch.report import summary
 from lepaute.watch.report.factor_history import FactorRows
@@ -36,13 +36,10 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     nodes = sum(states.values())
     last, late = last_data(found.values, now_s)
     where = f"{counted(nodes, 'node')}, last data {last}"
-    if reports := found.reports:
-        largest = f"{'the largest ' * (len(reports) > 1)}{summary.largest_text(reports[0])}"
-        text = f"{counted(len(reports), 'open regression')} on {where}: {largest}{unlike_text(noticed)}"
-        state = "serious"
-    elif worse := worse_first(noticed):
-        more = f"; and {len(worse) - 1} more" if len(worse) > 1 else ""
-        text, state = f"No change is confirmed on {where}, but {worse[0].caveat}{more}", "notable"
+    if text := summary.open_text(found.reports, noticed, f" on {where}"):
+        state = "serious" if found.reports else "notable"
+    elif not states["fine"] and (few := [notice.text for notice in noticed if notice.is_unknown]):
+        text, state = f"Unknown in {where}: {few[0]}", "unable"
     elif states["unknown"] + states["silent"] + states["failed"] >= nodes:
         text, state = f"Nothing can be said of {where}", "unable"
     else:
@@ -156,7 +153,7 @@ def effects_text(effects: Sequence[dict[str, Any]]) -> str:
     return ", ".join(texts) + (f" on {counted(max(machines), 'CPU')}" if len(machines) == 1 else "")
 
 
-def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dict[str, Any]:
+def summary_of(factor: FactorRows, reports: Iterable[summary.Regression], noticed: Iterable[Notice]) -> dict[str, Any]:
     """A factor of a cluster in one line: how many CPUs stand out, how badly, and since when.
 
     regressed : machines of open regressions; suspicious : with a suspicious test, of any window, in the latest days;
@@ -173,7 +170,8 @@ def summary_of(factor: FactorRows, reports: Iterable[summary.Regression]) -> dic
     regressed = machines if any(node == ALL for node, _ in changed) else len(changed)
     if factor.is_vector:  # of one of its factors
         regressed = len(rows.loc[rows["regressed"], ["node", "cpu"]].drop_duplicates())
-    calm = summary.FINE if tested else summary.UNKNOWN
+    unknown = not tested or any(notice.is_unknown and notice.cluster == factor.cluster for notice in noticed)
+    calm = summary.UNKNOWN if unknown else summary.FINE
     state = summary.CHANGED if regressed else summary.SUSPICIOUS if suspicious else calm
     return {
         "cluster": factor.cluster,

@@ -55,13 +55,15 @@ def _factor_states(factor: FactorRows, away: Sequence[Absence], looks: "Iterable
     away : who fails or does not report, of this factor; looks: lines and notices that name a node
     """
     rows = factor.rows
-    found = dict.fromkeys(rows["node"].astype(str).unique(), "fine")
+    of_cluster = [look for look in looks if look.cluster == factor.cluster]
+    calm = "unknown" if any(look.is_unknown for look in of_cluster) else "fine"
+    found = dict.fromkeys(rows["node"].astype(str).unique(), calm)
     last = rows[~rows["outlier"]].drop_duplicates(["node", "cpu"], keep="last")
     untested = set(last.loc[last["p_value"].isna(), "node"].astype(str)) | (set(found) - set(last["node"].astype(str)))
     suspects = factor.suspects
     if len(rows):
         suspects = suspects[suspects["started_s"] >= recent_s(float(rows["started_s"].max()))]
-    of_factor = (look for look in looks if look.cluster == factor.cluster and look.factor in factor.names)
+    of_factor = [look for look in of_cluster if look.factor in factor.names]
     worse = [look for look in of_factor if look.is_worse or look.kind == SMALL]
     for state, nodes in (
         ("unknown", untested),

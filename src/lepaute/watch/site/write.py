@@ -176,7 +176,7 @@ class _Pages:
             factor = factor_rows(self.store, self.found, cluster, name, self.every)
             if factor.is_vector and not len(factor.rows):  # jobs may have some of its coefficients each
                 continue
-            summary = front.summary_of(factor, self.found.reports)
+            summary = front.summary_of(factor, self.found.reports, self.lines)
             of_factors.append(self._write_factor(factor, summary, pages, marks))
             self.summaries.append(summary)
             self.suspects.append(factor.suspects)
@@ -289,8 +289,8 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     looks = worth_a_look(regressed)
     uncovered_notices = summary_module.uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
-    silent = least_seen(regressed.values, log, regressed.judged) if regressed.rows.empty else ()
-    all_absences, lines = absences_of(regressed.values), [*looks, *uncovered_notices, *unconfirmed]
+    noticed = (*uncovered_notices, *unconfirmed, *least_seen(regressed, set(regressed.values["cluster"])))
+    all_absences, lines = absences_of(regressed.values), [*looks, *noticed]
     said = _Pages(store, writer, every, regressed, all_absences, lines, effects={event: [] for event in log.events})
     said.last_day = int(regressed.values["started_s"].max() // DAY_S)
     for cluster in sorted(known["cluster"].unique()):
@@ -320,7 +320,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         "index.html",
         "index.html.j2",
         title="Watch",
-        answer=front.answer(regressed, states, (*uncovered_notices, *unconfirmed), now_s),
+        answer=front.answer(regressed, states, noticed, now_s),
         maps=said.maps,
         last=last,
         late=late,
@@ -338,7 +338,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
         most=MAX_LINES,
         notices=[
             {"badge": summary_module.NOT_CONFIRMED if note.kind == UNCONFIRMED else note.kind, "text": str(note)}
-            for note in (*uncovered_notices, *unconfirmed, *silent)
+            for note in noticed
         ],
         summaries=said.summaries,
         regressions=[
