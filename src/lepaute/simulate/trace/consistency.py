@@ -14,7 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.text import ranks_text, seconds, tally
+from lepaute.kit.text import counted, ranks_text, seconds, tally
 from lepaute.simulate.trace.messages import (
     BLOCKING_OF,
     COLLECTIVES,
@@ -42,6 +42,8 @@ _ROOTED = _with_nonblocking(FROM_ROOT | TO_ROOT)
 _EQUAL_SIZES = _with_nonblocking(
     frozenset(f"MPI_{form}" for form in ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan"))
 )
+#: Ranks without a call that a recording may have beside those with calls: each takes memory.
+_MAX_SILENT_RANKS = 1 << 16
 
 
 def checked(trace: Trace, where: str, *, operations: bool = True, sizes: bool = True) -> Trace:
@@ -51,6 +53,9 @@ def checked(trace: Trace, where: str, *, operations: bool = True, sizes: bool = 
                  receives are, which a program may have survived
     Of a trace that is not the whole run (`whole`) only ranks and roots are checked.
     """
+    ranks = max(trace.metadata.get("ranks") or 0, int(trace.rank.max(initial=-1)) + 1)
+    if trace.is_recording and ranks > _MAX_SILENT_RANKS + len(trace):
+        raise InputError(f"{where}: {ranks} ranks, and {counted(len(trace), 'call')}: most of them are missing")
     invariant = Consistency(where, operations=operations, sizes=sizes)
     if trace.metadata.get("whole") is not True:
         invariant.check_ranks(trace)
