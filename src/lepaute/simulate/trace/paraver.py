@@ -152,7 +152,8 @@ class _Reader:
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
-                self.calls.account("record| of another application, without calls of MPI,")
+                events = (len(fields) - 5) // 2 if code == "2" else 1
+                self.calls.account("event| of another application, without calls of MPI,", events)
         for task, (name, *_) in self.inside.items():
             raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
         self._check_end()
