@@ -68,9 +68,10 @@ std::size_t Engine::state_bytes() const noexcept {
 
 double Engine::run(const std::function<Task(Rank)>& program) {
     std::vector<Task> tasks;
-    tasks.reserve(ranks_.size());
-    for (Rank rank = 0; rank < ranks_.size(); ++rank) {
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) { // agents too
         tasks.push_back(program(rank));
+        ranks_[rank].handle = tasks[rank].handle();
+        ready_.push_back(rank);
     }
     shares_at_step_.resize(trace_.on() ? ranks_.size() : 0);
     const auto resume_ready = [&] {
@@ -81,10 +82,6 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         }
         ready_.clear();
     };
-    for (Rank rank = 0; rank < ranks_.size(); ++rank) { // agents too
-        ranks_[rank].handle = tasks[rank].handle();
-        ready_.push_back(rank);
-    }
     resume_ready();
     while (queue_.next_date_s() != never || flows_.next_end_s() != never || !delayed_.empty()) {
         look();
