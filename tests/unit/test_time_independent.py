@@ -127,7 +127,7 @@ def test_an_unknown_rank_is_nobody_where_no_message_is_left_and_any_source_other
     ("line", "complaint"),
     [
         ("0 send 1 1e6", "send has 2 values; it has rank, tag, count and datatype"),
-        ("0 bcast 3 0 77", "bcast is of datatype '77', whose size such a trace does not tell"),
+        ("0 bcast 3 0 77", "bcast is of datatype '77', whose size is not told"),
         ("0 testall", "testall: such a trace does not tell of which requests"),
         ("0 start 1 3 800 7", "start: such a trace does not tell"),
         ("0 put 1 8", "the action 'put' is not known"),

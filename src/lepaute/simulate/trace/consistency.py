@@ -42,8 +42,6 @@ _ROOTED = _with_nonblocking(FROM_ROOT | TO_ROOT)
 _EQUAL_SIZES = _with_nonblocking(
     frozenset(f"MPI_{form}" for form in ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan"))
 )
-#: Ranks without a call that a recording may have beside those with calls: each takes memory.
-_MAX_SILENT_RANKS = 1 << 16
 
 
 def checked(trace: Trace, where: str, *, operations: bool = True, sizes: bool = True) -> Trace:
@@ -54,7 +52,7 @@ def checked(trace: Trace, where: str, *, operations: bool = True, sizes: bool = 
     Of a trace that is not the whole run (`whole`) only ranks and roots are checked.
     """
     ranks = max(trace.metadata.get("ranks") or 0, int(trace.rank.max(initial=-1)) + 1)
-    if trace.is_recording and ranks > _MAX_SILENT_RANKS + len(trace):
+    if trace.is_recording and ranks > len(trace) + (1 << 16):  # those without a call take memory, too
         raise InputError(f"{where}: {ranks} ranks, and {counted(len(trace), 'call')}: most of them are missing")
     invariant = Consistency(where, operations=operations, sizes=sizes)
     if trace.metadata.get("whole") is not True:

@@ -21,7 +21,6 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, ranks_text
 from lepaute.simulate.trace.foreign import UNIT_RATE, Calls, number_in, words_of
-from lepaute.simulate.trace.messages import BLOCKING_OF
 from lepaute.simulate.trace.table import NOBODY, Trace
 
 #: Bytes of the datatypes 0, 1, ...: double int char short long float byte, then those of 64 bits and others of MPI.
@@ -238,14 +237,14 @@ class _Reader:
         if not least <= len(values) <= most:
             raise InputError(f"{where}: {action} has {counted(len(values), 'value')}; it has {what}")
 
-    def _bytes(self, count: str, kind: str, where: str, action: str) -> float:
+    def _bytes(self, count: str, datatype: str, where: str, action: str) -> float:
         items = number_in(count, where, f"{action}'s count")
-        if kind == "-1":
+        if datatype == "-1":
             self.unsized.add(_MPI_NAMES.get(action, f"MPI_{action.capitalize()}"))
             return 0.0
-        if not kind.isdecimal() or len(kind) > 3 or int(kind) >= len(_SIZES):
-            raise InputError(f"{where}: {action} is of datatype {kind[:20]!r}, whose size such a trace does not tell")
-        return items * _SIZES[int(kind)]
+        if not datatype.isdecimal() or len(datatype) > 3 or int(datatype) >= len(_SIZES):
+            raise InputError(f"{where}: {action} is of datatype {datatype[:20]!r}, whose size is not told")
+        return items * _SIZES[int(datatype)]
 
     def _message(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
         self._values(values, 3, 4, where, action, "rank, tag, count and datatype (SimGrid 3.25 and later)")
@@ -305,7 +304,7 @@ class _Reader:
         found, left = {"root": "0", "type": rank.type, "other": rank.type}, list(values)
         counts: dict[str, list[str]] = {}
         lists = form.count("[")
-        members, more = divmod(len(left) - len(form.split()) + lists, max(lists, 1))
+        members, more = divmod(len(values) - len(form.split()) + lists, max(lists, 1))
         members = members if lists and not more and 0 < members < self.count else self.count
         for part in form.split():
             wanted = members if part.startswith("[") else 1
@@ -320,11 +319,10 @@ class _Reader:
             size_bytes = sum(self._bytes(count, found[of_type], where, action) for count in counts[of_bytes])
             self._bytes("0", found["other"], where, action)
         root = self._rank(found["root"], where, f"{action}'s root", 0.0)
-        mpi = _MPI_NAMES.get(name, f"MPI_{name.capitalize()}")
         if name == "alltoall":
             size_bytes *= self.count
         self._told["collective"] += members == self.count
-        made = mpi if name == action else next(each for each, blocking in BLOCKING_OF.items() if blocking == mpi)
+        made = _MPI_NAMES.get(action, f"MPI_{action.capitalize()}")
         comm = 0 if members == self.count else -1
         row = self.calls.add(rank.number, made, root if "root" in form else -1, size_bytes, comm=comm)
         if name != action:
