@@ -19,7 +19,7 @@ LEP_THREAD_LOCAL uint32_t lep_thread = 0;
 
 static int64_t look_every_ns; /* 0 until MPI_Init is over */
 static atomic_uint threads;
-static int threads_of_library;
+static int threads_of_program, threads_of_library; /* before MPI_Init, and begun in there */
 
 /* At the last look of a thread: the two clocks, and how often it had given up its core, and lost it; when it last had
  * waited, how long it had been ready without one, -1 where the system does not tell. */
@@ -96,6 +96,10 @@ static int threads_now(void) {
     return stat("/proc/self/task", &tasks) == 0 ? (int)tasks.st_nlink - 2 : 0;
 }
 
+void lep_core_before(void) {
+    threads_of_program = threads_of_program ? threads_of_program : threads_now();
+}
+
 void lep_core_begin(lep_record_header *file) {
     enum { LOOKS = 64, MIN_NS = 50000, MAX_NS = 1000000 };
     cpu_set_t allowed;
@@ -104,7 +108,7 @@ void lep_core_begin(lep_record_header *file) {
         memcpy(file->affinity, &allowed, sizeof file->affinity);
     file->cores = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
     PMPI_Query_thread(&file->thread_level);
-    threads_of_library = threads_now() - 1;
+    threads_of_library = threads_now() - threads_of_program;
     int64_t fastest_ns = MAX_NS;
     for (int i = 0; i < LOOKS; i++) {
         int64_t start_ns = lep_clock_ns();

@@ -91,6 +91,7 @@ LEP_EXPORT int MPI_Abort(MPI_Comm comm, int code) {
 }
 
 LEP_EXPORT int MPI_Init(int *argc, char ***argv) {
+    lep_core_before();
     int result = PMPI_Init(argc, argv);
     if (result == MPI_SUCCESS)
         begin();
@@ -98,6 +99,7 @@ LEP_EXPORT int MPI_Init(int *argc, char ***argv) {
 }
 
 LEP_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    lep_core_before();
     int result = PMPI_Init_thread(argc, argv, required, provided);
     if (result == MPI_SUCCESS)
         begin();
@@ -131,32 +133,20 @@ static void begin_fortran(void) {
     lep_ends_pass_by = true;
 }
 
-#define FORTRAN_INIT(symbol)                                                                                           \
-    LEP_EXPORT void symbol(MPI_Fint *error);                                                                           \
-    void symbol(MPI_Fint *error) {                                                                                     \
-        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(error);                                                      \
-        begin_fortran();                                                                                               \
+#define FORTRAN(symbol, before, after, declared, ...)                                                                  \
+    LEP_EXPORT void symbol declared;                                                                                   \
+    void symbol declared {                                                                                             \
+        before;                                                                                                        \
+        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(__VA_ARGS__);                                                \
+        after;                                                                                                         \
     }
-FORTRAN_INIT(mpi_init_)
-FORTRAN_INIT(mpi_init_f08_)
-
-#define FORTRAN_INIT_THREAD(symbol)                                                                                    \
-    LEP_EXPORT void symbol(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error);                             \
-    void symbol(const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error) {                                       \
-        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(required, provided, error);                                  \
-        begin_fortran();                                                                                               \
-    }
-FORTRAN_INIT_THREAD(mpi_init_thread_)
-FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
-
-#define FORTRAN_FINALIZE(symbol)                                                                                       \
-    LEP_EXPORT void symbol(MPI_Fint *error);                                                                           \
-    void symbol(MPI_Fint *error) {                                                                                     \
-        end();                                                                                                         \
-        ((__typeof__(&(symbol)))lep_next_symbol(#symbol))(error);                                                      \
-    }
-FORTRAN_FINALIZE(mpi_finalize_)
-FORTRAN_FINALIZE(mpi_finalize_f08_)
+#define OF_THREADS (const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *error)
+FORTRAN(mpi_init_, lep_core_before(), begin_fortran(), (MPI_Fint * error), error)
+FORTRAN(mpi_init_f08_, lep_core_before(), begin_fortran(), (MPI_Fint * error), error)
+FORTRAN(mpi_init_thread_, lep_core_before(), begin_fortran(), OF_THREADS, required, provided, error)
+FORTRAN(mpi_init_thread_f08_, lep_core_before(), begin_fortran(), OF_THREADS, required, provided, error)
+FORTRAN(mpi_finalize_, end(), (void)0, (MPI_Fint * error), error)
+FORTRAN(mpi_finalize_f08_, end(), (void)0, (MPI_Fint * error), error)
 
 #define FORTRAN_PCONTROL(symbol)                                                                                       \
     LEP_EXPORT void symbol(const MPI_Fint *level);                                                                     \

@@ -148,6 +148,7 @@ void *lep_next_symbol(const char *name);
 void lep_record_open(int rank, int ranks, const char *mpi);
 lep_record_header *lep_record_file(void); /* NULL where nothing is recorded */
 void lep_record_close(lep_record_end how);
+void lep_core_before(void);                   /* MPI_Init */
 void lep_core_begin(lep_record_header *file); /* in MPI_Init, behind all else */
 void lep_core_end(lep_record_header *file);
 int64_t lep_record_took_ns(void); /* the calls of MPI_Test so far */

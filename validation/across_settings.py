@@ -178,10 +178,9 @@ def text(frame: pandas.DataFrame) -> str:
 
     .venv/bin/python validation/{STUDY}.py
 
-Six programs on 2 ranks here: recorded under Open MPI (plain), under MPICH, and under Open MPI while another program
-takes 40 % of one of the two cores (slowed), and replayed on the platform of the other setting; each was calibrated by
-itself. The first two rows are no part of the goals. How ranks wait for a core that another program has in turns is in
-no model.
+Six programs on 2 ranks, recorded under Open MPI (plain), MPICH, and Open MPI while another program takes 40 % of a core
+(slowed), replayed on the other setting, calibrated by itself. The first two rows are no goals. Waiting for a core that
+another program has is in no model.
 
 {{goals}}
 

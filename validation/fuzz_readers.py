@@ -3,14 +3,8 @@
     .venv/bin/python validation/fuzz_readers.py [COUNT] [--seed S] [--minutes M] [--only KIND ...] [--processes P]
 
 COUNT mutants (default 2,000; `make fuzz` runs 200,000, `make test` 4,000 with a seed of its own) shared by the kinds of
-input, fewer of those that take longer to read: platforms, studies, also of own applications, catalogues, transfer
-layers, `--set`, HPL.dat, results of HPL, hostfiles, rankfiles, sets of nodes, SimGrid's XML, traces, also replayed and
-of other programs, designs and their factors, installation files, output of other benchmarks, tables of durations,
-observations and coefficients, inventories, changelogs and mappings, stores, saved and sealed predictions, journals and
-states of runs (tests/mutants/), and archives of experiments (tests/mutants/archives.py: bytes, members,
-values of documents; most sealed again, so that the layers behind the seal are reached). What is read goes through all
-that precedes a simulation: a platform is summed up, written and read again, a trace described, an archive shown,
-verified, compared and extracted.
+input in tests/mutants/readers.py, fewer of those that take longer to read, and archives of experiments
+(tests/mutants/archives.py), most of them sealed again. What is read goes through all that precedes a simulation.
 Each kind is read in a process with bounds of memory and CPU time, so that a crash or a hang is one more result.
 Fixed before it was first run: any exception but a LepauteError, a message that is no printable line of 2,000
 characters at most, a file outside of the folder of an extraction, a crash, 10 s of CPU time or 1 GiB are failures.
@@ -47,7 +41,8 @@ def main() -> int:
     parser.add_argument("--reference", help="not needed here; the other scripts of this folder take it")
     arguments = parser.parse_args()
     kinds = arguments.only or [*KINDS, ARCHIVE]
-    folder = Path(tempfile.mkdtemp(prefix="lepaute-fuzz-"))
+    memory = Path("/dev/shm")  # a disk takes ten times as long as the readers
+    folder = Path(tempfile.mkdtemp(prefix="lepaute-fuzz-", dir=memory if memory.is_dir() else None))
     began_s = time.monotonic()
     results: Counter[tuple[str, str]] = Counter()
     sources = {kind: source_of(kind, arguments.seed, folder) for kind in kinds}

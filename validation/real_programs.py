@@ -1,38 +1,43 @@
-"""Real programs, recorded here and replayed on this machine's own platform, against fresh real runs.
+"""Real programs, recorded here alone and beside copies of themselves, and replayed against real runs on free cores.
 
-    .venv/bin/python validation/real_programs.py [--quick] [--summarise] [-p PLATFORM]
+    .venv/bin/python validation/real_programs.py -p PLATFORM [--nas NPB3.4-MPI/bin] [--quick] [--summarise]
 
 Fixed before any result was looked at:
 
-* programs: of Debian (`apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev`):
-  LAMMPS (lj, eam, chain, as its benchmarks of these names), Quantum ESPRESSO (si), parts of HPC Challenge built from
-  Debian's source, each by itself (hpcc-fft, hpcc-ptrans, hpcc-random); cg, fft, halo of examples/emulation;
-* recordings: `lepaute record` on 2 ranks, three of each, of which the one of median length is replayed;
-* platform: `lepaute calibrate` (seed 1, Open MPI), just before;
-* predictions: 20 runs, seed 1, all layers, --recorded-on this platform, --lag ten minutes, before the first real run;
-* real runs on 2 ranks: rounds in random order, 3 to 8 of them, as many as begin in the first seven minutes. Disturbed
-  runs (rule of `lepaute verify`) are made again, at most three times, and count only where a program has no others;
+* programs: of Debian (`apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev
+  python3-mpi4py gfortran`): LAMMPS (lj, eam, chain, as its benchmarks of these names), Quantum ESPRESSO (si), parts of
+  HPC Challenge built from Debian's source, each by itself (hpcc-fft, hpcc-ptrans, hpcc-random); cg, fft, halo of
+  examples/emulation; five of the NAS benchmarks, where --nas has them; five of tests/data/programs (C, Fortran 90
+  and 2008, mpi4py);
+* recordings: `lepaute record` on 2 ranks, bound to a core each, of 1, 2 and 4 copies of a program at a time, one after
+  the other; 3 rounds, or as many as begin in 10 minutes. Open MPI yields where copies share a core;
+* own code: of the first copy, mean over its ranks, without waiting for a core. Compared in a round with that of the
+  program alone; of each program the median over the rounds. None is left out;
+* PLATFORM: `lepaute calibrate` (seed 1, Open MPI), just before;
+* predictions: of the recording of median own code for each number of copies; 20 runs, seed 1, all layers, --recorded-on
+  this platform, --lag twenty minutes, before the first real run;
+* real runs on 2 ranks: 2 rounds in random order. Disturbed runs (rule of `lepaute verify`) are made again, at most
+  three times, and count only where a program has no others;
 * compared: the time from MPI_Init to MPI_Finalize of the slowest rank (validation/real_programs/timed.c); error =
   predicted / mean of the real runs - 1; a run is inside where the 95 % interval of one run has it;
-* goals: mean absolute error at most 5 %, single runs inside in 90 to 98 %.
+* goals: own code beside copies within 3 % in the median, and of 9 in 10 programs within 8 % of that alone; mean
+  absolute error at most 5 %, single runs inside in 90 to 98 %.
 
-A run before the one of the page had no lag, and own code the variance of one day and run: 35 %
-inside.
+A run before the first page had no lag, and own code the variance of one day and run: 35 % inside.
 """
 
 import os
-import random
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas
 from support.real_runs import LEPAUTE, kernels_of, quietly, tell
-from support.report import ROOT, Goal, Options, at_most, run_study, say
+from support.report import ROOT, Goal, Options, at_most, close, run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
@@ -40,38 +45,49 @@ from lepaute.kit.mpi_library import find_library
 from lepaute.measure.hpl_source import hpcc_tarball
 from lepaute.measure.probes import build_probes
 from lepaute.measure.verify import campaign
-from lepaute.measure.verify.campaign import Case, Plan, RecordedRun, predict_cases, run_cases
+from lepaute.measure.verify.campaign import Plan, predict_cases, run_cases
 from lepaute.measure.verify.comparison import compare, run_table
 from lepaute.measure.verify.machine import compute_share, guard_of
 from lepaute.measure.verify.real_run import Command, Here
-from lepaute.simulate.trace.reading import TraceParts
+from lepaute.simulate.trace.breakdown import COMPUTE, OWN_CODE, breakdown_of
+from lepaute.simulate.trace.reading import TraceParts, read_trace
 
 STUDY = "real_programs"
 INPUTS, WORK = ROOT / "validation" / STUDY, ROOT / "build" / STUDY
+SOURCES = ROOT / "tests" / "data" / "programs"
 RECORDINGS, RUNS, SEED = 3, 20, 1
-LAG_S = 600.0
-MIN_ROUNDS, MAX_ROUNDS = 3, 8
+LAG_S = 1200.0
+ROUNDS = 2
 MEAN_LIMIT_PERCENT, INSIDE_PERCENT = 5.0, (90.0, 98.0)
+COPIES = (1, 2, 4)
+OWN_MEDIAN_PERCENT, OWN_LIMIT_PERCENT, OWN_SHARE = 3.0, 8.0, 0.9
 PATTERN = r"from MPI_Init to MPI_Finalize: (\S+) s"
 RANKS = 2
 LIMIT_S = 300.0
-#: From the start of the script to the last round of real runs.
-LAST_ROUND_S = 420.0
+#: From the first to the last round of recordings.
+RECORDED_S = 600.0
 PSEUDOPOTENTIAL = Path("/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.pz-vbc.UPF.gz")
 COPPER = Path("/usr/share/lammps/potentials/Cu_u3.eam")
+LAMMPS = {"lj": 80, "chain": 160, "eam": 40}
 HPCC = {"fft": (4000, 10), "ptrans": (3000, 2), "random": (500, 2)}
 EXAMPLES = {"cg": ("1000", "100"), "fft": ("2048", "4"), "halo": ("2000", "200")}
-OWN = {"-p --platform": {"type": Path, "help": "this machine, calibrated before, instead of now"}}
+NAS = {"cg": "A", "mg": "A", "ft": "A", "is": "A", "ep": "W"}
+FURTHER = {"integral.c": "mpicc", "sort.c": "mpicc", "heat.f90": "mpif90", "bodies.f90": "mpif90"}
+OWN = {
+    "-p --platform": {"type": Path, "help": "platform file of this machine"},
+    "--nas": {"type": Path, "help": "the folder of the NAS benchmarks, built"},
+}
 TEXT = f"""## Real programs replayed on their own machine, Open MPI
 
 Recorded on {RANKS} ranks here, replayed on the platform of this machine, against fresh runs.
 
-    .venv/bin/python validation/{STUDY}.py
+    .venv/bin/python validation/{STUDY}.py -p PLATFORM
 
 {{goals}}
 
 {{cases}}
 """
+SHARED = "sharing"
 
 
 @dataclass(frozen=True)
@@ -86,16 +102,25 @@ class Real:
     def folder(self) -> Path:
         return WORK / self.name
 
+    def folder_of(self, copy: int) -> Path:
+        """That of a copy, which may write there."""
+        return self.folder.with_name(f"{self.name}.{copy}") if copy else self.folder
+
 
 def programs(library: str) -> list[Real]:
     """Those of a library; {here} is the folder of what is built with it."""
     debian = ("openmpi",)
-    lammps = ("lj", "chain", "eam")
     found = [
-        *(Real(f"lammps-{name}", ("lmp", "-in", f"in.{name}", "-log", "none"), debian) for name in lammps),
+        *(
+            Real(f"lammps-{name}", ("lmp", "-in", f"in.{name}", "-log", "none", "-var", "steps", str(steps)), debian)
+            for name, steps in LAMMPS.items()
+        ),
         Real("espresso-si", ("pw.x", "-in", "si.in"), debian),
         *(Real(f"hpcc-{part}", ("{here}/hpcc_part", part, str(times))) for part, (_, times) in HPCC.items()),
         *(Real(name, (f"{{here}}/{name}", *arguments)) for name, arguments in EXAMPLES.items()),
+        *(Real(f"nas-{name}", (f"{{here}}/nas/{name}.{size}.x",), debian) for name, size in NAS.items()),
+        *(Real(Path(name).stem, (f"{{here}}/{Path(name).stem}",), debian) for name in FURTHER),
+        Real("primes", ("/usr/bin/python3", str(SOURCES / f"{STUDY}_primes.py")), debian),
     ]
     return [program for program in found if library in program.libraries]
 
@@ -120,7 +145,10 @@ def prepare(library: str) -> None:
         written = (INPUTS / "hpccinf.txt").read_text().replace("{n}", str(order))
         (WORK / f"hpcc-{part}" / "hpccinf.txt").write_text(written)
     if library == "openmpi":
-        for name in ("lj", "chain", "eam"):
+        for name, compiler in FURTHER.items():
+            words = ["-O2", SOURCES / f"{STUDY}_{name}", "-lm", "-o", here / Path(name).stem]
+            subprocess.run([f"{compiler}.{library}", *words], check=True)
+        for name in LAMMPS:
             shutil.copy(INPUTS / f"in.{name}", WORK / f"lammps-{name}")
         shutil.copy(COPPER, WORK / "lammps-eam")
         (WORK / "lammps-chain" / "data.chain").write_text(chains(100, 18))
@@ -164,7 +192,7 @@ def chains(beads: int, width: int) -> str:
     return "\n".join([*head, "", "Masses", "", "1 1.0", "", "Atoms # bond", "", *atoms, "", "Bonds", "", *bonds]) + "\n"
 
 
-def command(program: Real, library: str, ranks: int, *, timed: bool) -> list[str]:
+def command(program: Real, library: str, ranks: int, *, timed: bool, copy: int = 0, copies: int = 1) -> list[str]:
     here, preload = WORK / library, str(WORK / library / "timed.so")
     if library == "mpich":
         own = ["-bind-to", "core"] if ranks <= RANKS else []
@@ -173,8 +201,9 @@ def command(program: Real, library: str, ranks: int, *, timed: bool) -> list[str
         own = ["--bind-to", "core"] if ranks <= RANKS else ["--oversubscribe", "--bind-to", "none"]
         own += ["--allow-run-as-root"] if os.geteuid() == 0 else []
         own += ["-x", f"LD_PRELOAD={preload}"] if timed else []
+        own += ["--mca", "mpi_yield_when_idle", "1"] if copies > 1 else []
     words = [word.replace("{here}", str(here)) for word in program.words]
-    return [f"mpirun.{library}", *own, "-wdir", str(program.folder), "-np", str(ranks), *words]
+    return [f"mpirun.{library}", *own, "-wdir", str(program.folder_of(copy)), "-np", str(ranks), *words]
 
 
 def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
@@ -188,11 +217,43 @@ def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
     say(*said, sep="\n")
 
 
-def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict[str, str]) -> Path:
-    path = WORK / f"{program.name}-{library}-{ranks}-{number}.parquet"
-    words = command(program, library, ranks, timed=False)
-    lepaute("record", "-o", str(path), "--force", "--", *words, environment={**SINGLE, **kernels})
-    return path
+def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict[str, str], copies: int = 1) -> Path:
+    """The recording of the first of so many copies that run at a time."""
+
+    def record(copy: int) -> Path:
+        path = WORK / f"{program.name}-{library}-{ranks}-{number}-{copies}-{copy}.parquet"
+        if copy:
+            shutil.copytree(program.folder, program.folder_of(copy), dirs_exist_ok=True)
+        words = command(program, library, ranks, timed=False, copy=copy, copies=copies)
+        lepaute("record", "-o", str(path), "--force", "--", *words, environment={**SINGLE, **kernels})
+        return path
+
+    with ThreadPoolExecutor(copies) as pool:
+        return next(iter(pool.map(record, range(copies))))
+
+
+def own_code_s(path: Path) -> float:
+    """Own code of a rank, kernels included, in the mean."""
+    return float(breakdown_of(read_trace(path)).by_rank_s[:, [COMPUTE, OWN_CODE]].sum(axis=1).mean())
+
+
+def recordings_of(chosen: list[Real], library: str, kernels: dict[str, str], rounds: int) -> pandas.DataFrame:
+    """A row a recording: own code, and how much load there was."""
+    end_s, rows = time.monotonic() + RECORDED_S, []
+    for number in range(rounds):
+        if number and time.monotonic() > end_s:
+            break
+        for program in chosen:
+            for copies in COPIES:
+                load, begin_s = os.getloadavg()[0], time.monotonic()
+                path = recorded(program, library, RANKS, number, kernels, copies)
+                trace = TraceParts(path)
+                rows.append({"round": number, "program": program.name, "copies": copies, "own_s": own_code_s(path),
+                             "length_s": length_s(trace), "took_s": time.monotonic() - begin_s, "load_before": load,
+                             "calls": trace.rows, "path": path})  # fmt: skip
+    frame = pandas.DataFrame(rows)
+    alone = frame["own_s"].where(frame["copies"] == 1).groupby([frame["round"], frame["program"]]).transform("max")
+    return frame.assign(own_ratio=frame["own_s"] / alone)
 
 
 def length_s(trace: TraceParts) -> float:
@@ -204,72 +265,85 @@ SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def compared(options: Options) -> pandas.DataFrame:
-    """A row a program; real runs have a table of their own."""
-    end_s, library, quick = time.monotonic() + LAST_ROUND_S, "openmpi", options.quick
+    """A row a program and number of copies; recordings and real runs have tables of their own."""
+    library, quick, nas = "openmpi", options.quick, options.own.nas
     prepare(library)
+    if nas is not None:
+        shutil.copytree(nas, WORK / library / "nas", dirs_exist_ok=True)
     if quick:
         campaign.MAXIMUM_EXTRA_ATTEMPTS = 0
-    chosen = programs(library)[5::4] if quick else programs(library)
-    path = WORK / "platform.yaml"
-    if options.own.platform is not None:
-        shutil.copy(options.own.platform, path)
-    else:
-        lepaute("calibrate", "-o", str(path), "--archive", str(WORK / "calibration.zip"), "--seed", "1", "--force",
-                *(["--quick"] if quick else []))  # fmt: skip
+    chosen = [program for program in programs(library) if nas is not None or not program.name.startswith("nas-")]
+    chosen = chosen[5::4] if quick else chosen
+    if options.own.platform is None:
+        raise LepauteError("give the platform of this machine with -p")
+    path = options.own.platform.resolve()
     platform = lp.load_platform(path)
     coretype = platform.blas.coretype_env if platform.blas is not None else None
-    kernels = kernels_of(platform)
-    paths = []
-    for program in chosen:
-        made = [recorded(program, library, RANKS, number, kernels) for number in range(1 if quick else RECORDINGS)]
-        paths.append(sorted(made, key=lambda each: length_s(TraceParts(each)))[len(made) // 2])
-    replays = [lp.TraceReplay(each, recorded_on=str(path)) for each in paths]
+    recordings = recordings_of(chosen, library, kernels_of(platform), 1 if quick else RECORDINGS)
+    options.write(SHARED, recordings.drop(columns="path"), "%.5g")
+    close_recordings(options, recordings)
+    medians = {
+        key: rows.iloc[len(rows) // 2] for key, rows in recordings.sort_values("own_s").groupby(["program", "copies"])
+    }
+    made = [[medians[program.name, copies] for program in chosen] for copies in COPIES]
     os.environ.update(SINGLE)
-    commands = [
-        Command(tuple(command(program, library, RANKS, timed=True)), PATTERN, LIMIT_S, coretype) for program in chosen
-    ]
 
     def predicted(replay: lp.TraceReplay, **more: Any) -> lp.Prediction:
         return quietly(replay, platform, runs=2 if quick else RUNS, seed=SEED, lag_s=LAG_S, **more)
 
-    cases = predict_cases(replays, lambda _: None, predicted, tell)
+    predictions = [
+        predict_cases(
+            [lp.TraceReplay(row["path"], recorded_on=str(path)) for row in rows], lambda _: None, predicted, tell
+        )
+        for rows in made
+    ]
     guard = guard_of(platform, build_probes().dgemm, coretype)
-    of_replay = dict(zip(paths, commands, strict=True))
-    runs = measured(
-        cases,
-        lambda replay, limit_s: of_replay[replay.recording].run(replay, limit_s),
-        (lambda: None) if guard is None else (lambda: Here().watch(guard)),
-        end_s,
-        1 if quick else MIN_ROUNDS,
+    commands = {
+        row["path"]: Command(tuple(command(program, library, RANKS, timed=True)), PATTERN, LIMIT_S, coretype)
+        for program, row in zip(chosen, made[0], strict=True)
+    }
+    runs = run_cases(
+        predictions[0],
+        Plan(1 if quick else ROUNDS, SEED),
+        lambda replay, limit_s: commands[replay.recording].run(replay, limit_s),
+        tell,
+        watch=(lambda: None) if guard is None else (lambda: Here().watch(guard)),
     )
-    table = run_table(cases, runs, platform.sentinel)
+    table = run_table(predictions[0], runs, platform.sentinel)
     table["program"] = [chosen[case].name for case in table["case"]]
-    frame = compare(cases, table)
-    frame["program"] = [program.name for program in chosen]
-    frame["calls"] = [TraceParts(each).rows for each in paths]
-    frame["computing_percent"] = [100.0 * compute_share(case.prediction) for case in cases]
-    frame["platform_sha256"] = platform.sha256
     options.write(f"{STUDY}_runs", table.drop(columns="varied", errors="ignore"))
-    return frame.drop(columns="varied", errors="ignore")
+    frames = []
+    for copies, rows, cases in zip(COPIES, made, predictions, strict=True):
+        frame = compare(cases, table).drop(columns="varied", errors="ignore")
+        frame["program"], frame["copies"] = [program.name for program in chosen], copies
+        frame["calls"] = [row["calls"] for row in rows]
+        frame["computing_percent"] = [100.0 * compute_share(case.prediction) for case in cases]
+        frame["platform_sha256"] = platform.sha256
+        frames.append(frame)
+    return pandas.concat(frames, ignore_index=True)
 
 
-def measured(
-    cases: list[Case],
-    run_once: Callable[[Any, float], Any],
-    watch: Callable[[], float | None],
-    end_s: float,
-    least: int,
-) -> list[RecordedRun]:
-    """All real runs: as many rounds as begin before end_s, on the clock of time.monotonic, and at least so many."""
-    rng, plan = random.Random(SEED), Plan(MAX_ROUNDS, SEED)
-    runs: list[RecordedRun] = []
-    for number in range(MAX_ROUNDS):
-        if number >= least and time.monotonic() > end_s:
-            break
-        order = rng.sample(range(len(cases)), len(cases))
-        for case in order:
-            runs = run_cases(cases, plan, run_once, tell, runs, watch=watch, wanted=[(case, number)])
-    return runs
+def close_recordings(options: Options, recordings: pandas.DataFrame) -> None:
+    """Writes their section."""
+    beside = recordings[recordings["copies"] > 1]
+    apart = 100.0 * (beside.groupby(["program", "copies"])["own_ratio"].median() - 1.0).abs()
+    worst = apart.groupby("program").max()
+    far, wanted, load = worst.index[worst > OWN_LIMIT_PERCENT], OWN_SHARE * len(worst), recordings["load_before"]
+    near = len(worst) - len(far)
+    goals = [
+        at_most("own code beside copies and alone, median difference", OWN_MEDIAN_PERCENT, apart.median()),
+        Goal(f"programs within {OWN_LIMIT_PERCENT:g} %", f"{wanted:g} of {len(worst)}", str(near), near >= wanted),
+    ]
+    text = f"""## Own code of programs that share cores
+
+Beside one and three copies on the same {RANKS} cores, over that alone (`validation/{STUDY}.py`). Load: {load.min():.0f} to
+{load.max():.0f}, so that replays were compared with no run on free cores. Further apart: {", ".join(far)}.
+
+{{goals}}
+
+{{cases}}
+"""
+    close(options, SHARED, goals, text)
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:

@@ -8,6 +8,7 @@ namespace lepaute::mpi {
 namespace {
 
 constexpr std::uint32_t network_noise_stream = 0x4E455400U;
+constexpr std::uint32_t look_every = 16; // of many ranks on one link an event takes milliseconds
 
 bool knows_fitted_sizes(const models::NetworkClass& network) {
     return network.fitted_low_bytes > 0.0 || network.fitted_high_bytes < 1e300;
@@ -67,28 +68,23 @@ std::size_t Engine::state_bytes() const noexcept {
 
 double Engine::run(const std::function<Task(Rank)>& program) {
     std::vector<Task> tasks;
-    tasks.reserve(ranks_.size());
-    for (Rank rank = 0; rank < ranks_.size(); ++rank) {
+    for (Rank rank = 0; rank < ranks_.size(); ++rank) { // agents too
         tasks.push_back(program(rank));
+        ranks_[rank].handle = tasks[rank].handle();
+        ready_.push_back(rank);
     }
     shares_at_step_.resize(trace_.on() ? ranks_.size() : 0);
     const auto resume_ready = [&] {
         std::size_t next = 0;
         while (next < ready_.size()) { // grows while we go through it
+            look();
             go_on(ready_[next++]);
         }
         ready_.clear();
     };
-    for (Rank rank = 0; rank < ranks_.size(); ++rank) { // agents too
-        ranks_[rank].handle = tasks[rank].handle();
-        ready_.push_back(rank);
-    }
     resume_ready();
-    std::uint32_t events = 0;
     while (queue_.next_date_s() != never || flows_.next_end_s() != never || !delayed_.empty()) {
-        if (++events % report_every == 0) {
-            report();
-        }
+        look();
         if (!delayed_.empty() && delayed_.top().first <= std::min(flows_.next_end_s(), queue_.next_date_s()))
             [[unlikely]] {
             start_delayed();
@@ -150,7 +146,8 @@ double Engine::run(const std::function<Task(Rank)>& program) {
             queue_.set(rank, never);
         }
     }
-    report();
+    looks_ = look_every - 1;
+    look();
     double latest_s = 0.0;
     bool all_done = true;
     for (const Task& task : tasks) {
@@ -221,17 +218,19 @@ void Engine::fetch_for_send(const Message& message) const noexcept {
     }
 }
 
-void Engine::report() const {
-    if (progress_ == nullptr) {
+void Engine::look() {
+    if (progress_ == nullptr || ++looks_ % look_every != 0) {
         return;
     }
     progress_->begun_steps.store(begun_steps_, std::memory_order_relaxed);
     if (progress_->cancelled.load(std::memory_order_relaxed)) {
+        looks_ = look_every - 1; // a rank keeps what it throws
         throw std::runtime_error("the run was cancelled");
     }
 }
 
 bool Engine::post(Rank rank) {
+    look();
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
     if (rank >= size() && network_.progress_in_calls) {

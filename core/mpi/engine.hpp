@@ -186,6 +186,8 @@ public:
     void touched_with_ranks(std::span<const std::byte> first) { companions_.push_back(first); }
     /// Tells how far the run has come; null: nobody. It outlives the run.
     void report_to(Progress* progress) noexcept { progress_ = progress; }
+    /// In each loop that may be long. Throws std::runtime_error, also at the next look, where the run is cancelled.
+    void look();
     /// Runs one program on all ranks until all have ended; returns the latest clock.
     /// Throws Deadlock naming who waits for whom when they wait in vain, and std::runtime_error when it is cancelled.
     double run(const std::function<Task(Rank)>& program);
@@ -529,9 +531,7 @@ private:
     std::priority_queue<Delayed, std::vector<Delayed>, std::greater<>> delayed_;
     Trace trace_;
     std::vector<Shares> shares_at_step_; // per rank, at its last change of step
-    /// Tells how far the run has come, and ends it where that is wanted.
-    void report() const;
-    static constexpr std::uint32_t report_every = 1024; // events: a millisecond or less
+    std::uint32_t looks_ = 0;
     std::uint64_t begun_steps_ = 0;
     Progress* progress_ = nullptr;
 };

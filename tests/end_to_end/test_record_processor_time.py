@@ -62,6 +62,12 @@ def test_threads_that_are_in_calls_at_once_are_refused_by_name(recorded: Recorde
         replayed(path)
 
 
+@pytest.mark.parametrize(("how", "threads"), [("whole", 1), ("early", 2)])
+def test_threads_that_a_program_began_before_mpi_are_its_own(recorded: Recorded, how: str, threads: int) -> None:
+    trace, _, _ = recorded(how, 1)
+    assert trace.metadata["threads"] == threads
+
+
 def test_a_run_that_is_cut_short_has_its_own_calls_alone_and_says_so_first(recorded: Recorded) -> None:
     trace, path, _ = recorded("aborts", 2)
     assert caveats_of(trace.metadata)[0].startswith("ended by MPI_Abort after 501 calls (of rank 0, status 3)")

@@ -67,6 +67,11 @@ def traces() -> list[bytes]:
     ]
 
 
+def traces_of(ending: str) -> list[bytes]:
+    """Those with a file that ends so."""
+    return [data for data in traces() if any(name.endswith(ending) for name in unpacked(data))]
+
+
 def cut_file(rng: random.Random, data: bytes, _others: list[bytes]) -> tuple[str, bytes]:
     """One of the files ends too early, also behind a line, or where it did."""
     files = unpacked(data)

@@ -5,10 +5,10 @@ import gzip
 import json
 import random
 import sqlite3
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,32 +179,6 @@ def _read_xml(path: Path) -> None:
         export_xml(platform)
 
 
-def _traces() -> list[bytes]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = {
-        "rank": pa.array([0, 0, 1, 1], pa.int32()), "step": pa.array([0, 1, 0, -1], pa.int32()),
-        "start_s": [0.0, 1.0, 0.0, 2.0], "duration_s": [1.0, 0.5, 2.0, 0.25],
-        "kind": ["kernel", "mpi", "kernel", "phase"], "name": ["dgemm", "MPI_Send", "dtrsm", "solve"],
-        "m": [8.0, 0.0, 8.0, 0.0], "peer": pa.array([-1, 1, -1, -1], pa.int32()),
-    }  # fmt: skip
-    metadata = {
-        "format": "lepaute-trace/1", "source": "recording", "application": "hpl", "ranks": 2, "seed": 1,
-        "whole": True, "parameters": {"n": 1000, "nb": 64, "p": 2, "q": 1}, "hosts": ["a", "b"], "nodes": [0, 1],
-        "warnings": ["w"], "unsized": ["MPI_Bcast"], "version": "1", "created": "today", "mpi": "Open MPI",
-        "resolution_s": 1e-9,
-    }  # fmt: skip
-    table = pa.table(columns).replace_schema_metadata({"lepaute-trace": json.dumps(metadata)})
-    files = []
-    with tempfile.TemporaryDirectory() as folder:
-        for compression in ("none", "zstd"):
-            path = Path(folder) / "t.parquet"
-            pq.write_table(table, path, compression=compression)
-            files.append(path.read_bytes())
-    return files
-
-
 def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tuple[str, bytes]:
     """Half the mutants are sound Parquet whose metadata, or a column, is not."""
     import pyarrow as pa
@@ -234,7 +208,10 @@ def _changed_trace(rng: random.Random, data: bytes, others: list[bytes]) -> tupl
 
 
 def _read_trace(path: Path) -> None:
+    import pyarrow.parquet as pq
+
     trace = read_trace(path)
+    assert len(trace) == pq.read_metadata(path).num_rows
     description(trace)
     if len(trace):
         breakdown_of(trace)
@@ -424,14 +401,17 @@ KINDS = {
     "rankfile": Kind(_rankfiles, lambda path: read_rankfile(path, load_platform("dahu")), rows=LINES),
     "xml": Kind(_xml, _read_xml),
     "design": Kind(written.designs, _read_design, rows=LINES),
-    "trace": Kind(_traces, _read_trace, _changed_trace),
+    "trace": Kind(written.recordings, _read_trace, _changed_trace),
     "replay": Kind(written.recordings, written.read_replay, _changed_trace),
     "smpi-trace": Kind(written.paje_traces, written.read_paje, rows=r"([6-9]|1\d) "),
     "time-independent": Kind(written.time_independent_traces, written.read_foreign_trace, rows=LINES),
     "goal": Kind(written.goal_schedules, written.read_foreign_trace, rows=r"(\w+ ?: ?)?(send|recv|calc)[^/]*$"),
     "paraver": Kind(written.paraver_traces, written.read_paraver, rows=LINES),
     "otf2": Kind(cut_traces.archives, cut_traces.read_damaged, cut_traces.changed_file, 0.3),
-    "cut-trace": Kind(cut_traces.traces, cut_traces.read_cut, cut_traces.cut_file, 0.3),
+    **{
+        f"cut-{name}": Kind(partial(cut_traces.traces_of, f".{name}"), cut_traces.read_cut, cut_traces.cut_file, 0.3)
+        for name in ("parquet", "otf2", "prv", "txt", "goal")
+    },
     "observations": Kind(written.observations, written.read_observations, written.changed_table),
     "store-index": Kind(written.store_indices, written.read_store_index, written.changed_json, 0.2),
     "store-table": Kind(written.store_tables, written.read_store_table, written.changed_table, 0.1),

@@ -203,7 +203,9 @@ def read_run_journal(path: Path) -> None:
 
 @cache
 def recordings() -> list[bytes]:
-    """Two ranks that compute, exchange and reduce."""
+    """Two ranks that compute, exchange and reduce; compressed, and not."""
+    import pyarrow.parquet as pq
+
     rows = [
         *({"rank": rank, "name": "dgemm", "m": 8.0, "start_s": 0.0, "duration_s": 1.0 - rank / 2} for rank in (0, 1)),
         call(0, "Send", 1, 800.0, 7, start_s=1.1, duration_s=0.2),
@@ -212,8 +214,11 @@ def recordings() -> list[bytes]:
         call(0, "Recv", 1, 4.0, 1, start_s=1.7, duration_s=0.1),
         call(1, "Send", 0, 4.0, 1, start_s=1.7, duration_s=0.1),
     ]
-    path = write(_scratch("recording") / "run.parquet", rows, application="program", mpi="Open MPI")
-    return [path.read_bytes()]
+    more = {"hosts": ["a", "b"], "nodes": [0, 1], "warnings": ["w"], "unsized": [], "seed": 1, "resolution_s": 1e-9}
+    path = write(_scratch("recording") / "run.parquet", rows, application="program", mpi="Open MPI", **more)
+    plain = path.with_name("plain.parquet")
+    pq.write_table(pq.read_table(path), plain, compression="none")
+    return [path.read_bytes(), plain.read_bytes()]
 
 
 def read_replay(path: Path) -> None:

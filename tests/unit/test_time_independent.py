@@ -65,6 +65,20 @@ def test_sizes_are_items_times_those_of_their_datatype(tmp_path: Path) -> None:
     assert (roots["Gatherv"], roots["Scatterv"], roots["Alltoall"]) == (1, 1, -1)
 
 
+def test_sizes_and_communicators_that_are_not_told_are_read_and_refused_by_name_in_a_replay(tmp_path: Path) -> None:
+    vectors = [f"{rank} {call}" for rank, call in enumerate(("send 1 0 8 6", "recv 0 0 1 -1", "barrier", "barrier"))]
+    made = convert(path := written(tmp_path / "all.txt", *vectors, "0 barrier", "1 barrier"))
+    assert made.metadata["unsized"] == ["MPI_Recv"]
+    assert rows(made, 1)[0][3] == 0.0
+    with pytest.raises(InputError, match="MPI_Recv"):
+        replayed(path)
+    halves = [f"{rank} alltoallv 9 2 3 9 2 3 4 4" for rank in range(4)]
+    made = convert(path := written(tmp_path / "all.txt", *halves))
+    assert (made.comm.tolist(), made.size_bytes.tolist()) == ([-1] * 4, [40.0] * 4)
+    with pytest.raises(InputError, match="its ranks are not known"):
+        replayed(path)
+
+
 def test_amounts_take_the_rate_of_dgemm_or_that_which_is_given(tmp_path: Path) -> None:
     path = written(tmp_path / "one.txt", "0 init", "0 compute 3e9", "0 reduce 1 1e9 0 0", "0 finalize")
     assert replayed(path).time_s.mean == pytest.approx(4e9 / dgemm_rate(lp.load_platform("dahu")), rel=1e-3)
@@ -113,7 +127,7 @@ def test_an_unknown_rank_is_nobody_where_no_message_is_left_and_any_source_other
     ("line", "complaint"),
     [
         ("0 send 1 1e6", "send has 2 values; it has rank, tag, count and datatype"),
-        ("0 bcast 3 0 -1", "bcast is of datatype '-1', whose size such a trace does not tell"),
+        ("0 bcast 3 0 77", "bcast is of datatype '77', whose size is not told"),
         ("0 testall", "testall: such a trace does not tell of which requests"),
         ("0 start 1 3 800 7", "start: such a trace does not tell"),
         ("0 put 1 8", "the action 'put' is not known"),

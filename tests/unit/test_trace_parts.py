@@ -131,3 +131,9 @@ def test_what_lacks_its_other_side_is_counted_and_left_out_where_the_run_ended(t
     found = replayed(ended)
     assert found.warnings[0] == "the run ended (the recording)"
     assert any(text == f"{line}: left out of the replay" for text in found.warnings)
+
+
+def test_a_rank_takes_no_memory_that_its_recording_has_no_calls_for(tmp_path: Path) -> None:
+    rows = [call(0, "Send", 1, 8.0), call(1 << 20, "Recv", 0)]
+    with pytest.raises(InputError, match="1048577 ranks, and 2 calls: most of them are missing"):
+        replayed(write(tmp_path / "run.parquet", rows))

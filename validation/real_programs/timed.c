@@ -44,21 +44,21 @@ int MPI_Finalize(void) {
 }
 
 /* From Fortran, whose routines pass by those of C. */
-void pmpi_init_(int *result);
 void pmpi_init_thread_(int *required, int *provided, int *result);
-void pmpi_finalize_(int *result);
 
-void mpi_init_(int *result) {
-    pmpi_init_(result);
-    begin();
-}
+#define FORTRAN(ending)                                                                                                \
+    void pmpi_init_##ending(int *result), pmpi_finalize_##ending(int *result);                                         \
+    void mpi_init_##ending(int *result) {                                                                              \
+        pmpi_init_##ending(result);                                                                                    \
+        begin();                                                                                                       \
+    }                                                                                                                  \
+    void mpi_finalize_##ending(int *result) {                                                                          \
+        end();                                                                                                         \
+        pmpi_finalize_##ending(result);                                                                                \
+    }
+FORTRAN() FORTRAN(f08_)
 
 void mpi_init_thread_(int *required, int *provided, int *result) {
     pmpi_init_thread_(required, provided, result);
     begin();
-}
-
-void mpi_finalize_(int *result) {
-    end();
-    pmpi_finalize_(result);
 }

@@ -194,6 +194,7 @@ Task Program::run(Rank rank) {
     }
     At& at = at_[rank];
     while ((at.op = advance(rank)) != nullptr) {
+        engine_.look();
         const Op& op = *at.op;
         switch (op.code) {
         case Code::send:

@@ -43,9 +43,17 @@ static void *receive(void *started) {
     return NULL;
 }
 
+static void *wait_for_end(void *unused) {
+    sleep(1000);
+    return unused;
+}
+
 int main(int count, char **words) {
     int level;
     const char *how = words[1];
+    pthread_t early;
+    if (!strcmp(how, "early"))
+        pthread_create(&early, NULL, wait_for_end, NULL);
     MPI_Init_thread(&count, &words, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -14,7 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.text import ranks_text, seconds, tally
+from lepaute.kit.text import counted, ranks_text, seconds, tally
 from lepaute.simulate.trace.messages import (
     BLOCKING_OF,
     COLLECTIVES,
@@ -51,6 +51,9 @@ def checked(trace: Trace, where: str, *, operations: bool = True, sizes: bool = 
                  receives are, which a program may have survived
     Of a trace that is not the whole run (`whole`) only ranks and roots are checked.
     """
+    ranks = max(trace.metadata.get("ranks") or 0, int(trace.rank.max(initial=-1)) + 1)
+    if trace.is_recording and ranks > len(trace) + (1 << 16):  # those without a call take memory, too
+        raise InputError(f"{where}: {ranks} ranks, and {counted(len(trace), 'call')}: most of them are missing")
     invariant = Consistency(where, operations=operations, sizes=sizes)
     if trace.metadata.get("whole") is not True:
         invariant.check_ranks(trace)

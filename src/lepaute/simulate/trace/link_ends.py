@@ -253,16 +253,11 @@ def _posted(rows: Rows, ends: _Ends, waited: NDArray[Any]) -> tuple[NDArray[Any]
             if is_all and len(ends_of.get(row, [])) < len(waiting):
                 waiting.clear()  # nobody knows which received something
             for end in ends_of.get(row, [])[: len(waiting)]:
-                posted = waiting.pop(_best(rows, waiting, ends, end))
+                is_room = (rows.items[at] * ends.item_bytes[end] == ends.size_bytes[end] for at in waiting[:64])
+                posted = waiting.pop(next((place for place, fits in enumerate(is_room) if fits), 0))
                 matched.append((posted, end))
                 completion[posted] = row
             if is_all:
                 waiting.clear()
     pairs = numpy.array(matched or numpy.zeros((0, 2)), dtype=int).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1], completion
-
-
-def _best(rows: Rows, waiting: list[int], ends: _Ends, end: int) -> int:
-    """Place of the receive whose room is that of the message, else of the first."""
-    size_bytes, item_bytes = ends.size_bytes[end], ends.item_bytes[end]
-    return next((at for at, row in enumerate(waiting[:64]) if rows.items[row] * item_bytes == size_bytes), 0)

@@ -57,13 +57,6 @@ def further_files(path: Path) -> list[Path]:
     return [names] if names.is_file() or not packed else packed[:1]
 
 
-def _names(path: Path) -> dict[str, str]:
-    """Names of MPI calls by values of events, as the .pcf has them."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; it has the names of calls, and belongs beside the .prv")
-    return {words[0]: words[1] for _, words in words_of(path, "") if len(words) == 2 and words[1].startswith("MPI_")}
-
-
 def _heading(path: Path) -> tuple[int, bool, list[int]]:
     """The length of the trace, whether it is in nanoseconds, and the number of tasks of each application."""
     with unpacked(path, "a trace") as file:
@@ -120,7 +113,11 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.length, is_ns, tasks = _heading(path)
         (names,) = further_files(path)
-        self.path, self.calls, self.names, self.labels = path, Calls(str(path)), _names(names), names
+        if not names.is_file():
+            raise InputError(f"{names}: no such file; it has the names of calls, and belongs beside the .prv")
+        pairs = (words for _, words in words_of(names, "") if len(words) == 2)
+        self.names = {value: name for value, name in pairs if name.startswith("MPI_")}
+        self.path, self.calls, self.labels = path, Calls(str(path)), names
         self.unit_s, self.last = 1e-9 if is_ns else 1e-6, 0
         application = _application(path, tasks)
         self.tasks = tasks[application - 1]
@@ -152,7 +149,8 @@ class _Reader:
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
-                self.calls.account("record| of another application, without calls of MPI,")
+                events = (len(fields) - 5) // 2 if code == "2" else 1
+                self.calls.account("event| of another application, without calls of MPI,", events)
         for task, (name, *_) in self.inside.items():
             raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
         self._check_end()

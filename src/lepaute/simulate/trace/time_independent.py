@@ -5,7 +5,8 @@ one file with the lines of all ranks, a list of files (which smpirun writes), or
 3.32, src/smpi/internals/smpi_replay.cpp, and what its smpirun writes. No action has a time: the calls of a rank stand
 where its computing ends. The files do not tell
 
-- communicators: collective operations are taken to be of all ranks, as SMPI's own replay does;
+- communicators: collective operations are taken to be of all ranks, as SMPI's own replay does, but for those with
+  numbers for fewer ranks; the size of datatype -1, which the program has made: calls with it are `unsized`;
 - who is meant by an unknown rank: of a send nobody; of a receive any source, or nobody where no message is left for it;
 - the tag of MPI_Sendrecv; which requests MPI_Waitall, MPI_Waitany and MPI_Waitsome wait for: taken are the oldest;
 - whether a test found something: taken is that the last one did where nothing else waits.
@@ -20,7 +21,6 @@ from typing import Any
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, ranks_text
 from lepaute.simulate.trace.foreign import UNIT_RATE, Calls, number_in, words_of
-from lepaute.simulate.trace.messages import BLOCKING_OF
 from lepaute.simulate.trace.table import NOBODY, Trace
 
 #: Bytes of the datatypes 0, 1, ...: double int char short long float byte, then those of 64 bits and others of MPI.
@@ -44,7 +44,7 @@ _COLLECTIVES = {
     "reducescatter": ("[counts] flop type", ("counts", "type")),
     "alltoallv": ("buffer [counts] other_buffer [receives] type other", ("counts", "type")),
 }
-_MPI_NAMES = {"reducescatter": "MPI_Reduce_scatter"}
+_MPI_NAMES = {"reducescatter": "MPI_Reduce_scatter", "ireducescatter": "MPI_Ireduce_scatter"}
 _MESSAGES = {name: f"MPI_{name.capitalize()}" for name in ("send", "ssend", "recv", "isend", "issend", "irecv")}
 _NOTHING = frozenset(("location", "comm_size", "comm_split", "comm_dup"))
 _UNTOLD = frozenset(("testall", "testany", "testsome", "start", "startall"))
@@ -67,7 +67,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None, *, rate: floa
             reader.take(words, f"{file}, line {number}")
     reader.finish(str(path))
     known: dict[str, Any] = {"source": "simulation", "engine": "SimGrid", "application": "a program"}
-    known["warnings"] = reader.warnings()
+    known |= {"warnings": reader.warnings(), "unsized": sorted(reader.unsized)}
     return reader.calls.trace(known | ({} if rate else {"flop_rate": UNIT_RATE}), metadata)
 
 
@@ -133,6 +133,7 @@ class _Reader:
         self.calls = Calls(where)
         self.ranks: dict[int, _Rank] = {}
         self._told: dict[str, int] = defaultdict(int)
+        self.unsized: set[str] = set()
         # By receiver and tag: rows of the receives whose sender is not known.
         self._unknown: dict[tuple[int, int], list[int]] = defaultdict(list)
         # By source, receiver and tag: sends or receives without the other side, each with its bytes and line; receivers
@@ -236,11 +237,14 @@ class _Reader:
         if not least <= len(values) <= most:
             raise InputError(f"{where}: {action} has {counted(len(values), 'value')}; it has {what}")
 
-    def _bytes(self, count: str, kind: str, where: str, action: str) -> float:
+    def _bytes(self, count: str, datatype: str, where: str, action: str) -> float:
         items = number_in(count, where, f"{action}'s count")
-        if not kind.isdecimal() or len(kind) > 3 or int(kind) >= len(_SIZES):
-            raise InputError(f"{where}: {action} is of datatype {kind[:20]!r}, whose size such a trace does not tell")
-        return items * _SIZES[int(kind)]
+        if datatype == "-1":
+            self.unsized.add(_MPI_NAMES.get(action, f"MPI_{action.capitalize()}"))
+            return 0.0
+        if not datatype.isdecimal() or len(datatype) > 3 or int(datatype) >= len(_SIZES):
+            raise InputError(f"{where}: {action} is of datatype {datatype[:20]!r}, whose size is not told")
+        return items * _SIZES[int(datatype)]
 
     def _message(self, rank: _Rank, action: str, values: list[str], where: str) -> None:
         self._values(values, 3, 4, where, action, "rank, tag, count and datatype (SimGrid 3.25 and later)")
@@ -267,7 +271,7 @@ class _Reader:
             return
         _, other_bytes, place = alone.popleft()
         sent, room = (size_bytes, other_bytes) if sends else (other_bytes, size_bytes)
-        if sent > room:
+        if sent > room and not self.unsized:
             text = f"receives {room:.0f} bytes of a message of {sent:.0f} from rank {key[0]}"
             self._wrong.setdefault(key[1], f"{place if sends else where}: rank {key[1]} {text}")
 
@@ -299,8 +303,11 @@ class _Reader:
         form, (of_bytes, of_type) = _COLLECTIVES[name]
         found, left = {"root": "0", "type": rank.type, "other": rank.type}, list(values)
         counts: dict[str, list[str]] = {}
+        lists = form.count("[")
+        members, more = divmod(len(values) - len(form.split()) + lists, max(lists, 1))
+        members = members if lists and not more and 0 < members < self.count else self.count
         for part in form.split():
-            wanted = self.count if part.startswith("[") else 1
+            wanted = members if part.startswith("[") else 1
             taken, left = left[:wanted], left[wanted:]
             if len(taken) == wanted:
                 counts[part.strip("[]")] = taken
@@ -312,12 +319,12 @@ class _Reader:
             size_bytes = sum(self._bytes(count, found[of_type], where, action) for count in counts[of_bytes])
             self._bytes("0", found["other"], where, action)
         root = self._rank(found["root"], where, f"{action}'s root", 0.0)
-        mpi = _MPI_NAMES.get(name, f"MPI_{name.capitalize()}")
         if name == "alltoall":
             size_bytes *= self.count
-        self._told["collective"] += 1
-        made = mpi if name == action else next(each for each, blocking in BLOCKING_OF.items() if blocking == mpi)
-        row = self.calls.add(rank.number, made, root if "root" in form else -1, size_bytes, comm=0)
+        self._told["collective"] += members == self.count
+        made = _MPI_NAMES.get(action, f"MPI_{action.capitalize()}")
+        comm = 0 if members == self.count else -1
+        row = self.calls.add(rank.number, made, root if "root" in form else -1, size_bytes, comm=comm)
         if name != action:
             rank.begin(row, ())
         if "flop" in found:
