@@ -6,7 +6,8 @@
 // 2005 (binomial tree, recursive doubling); Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", JPDC 69(2), 2009 (ring); Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all
 // communications in multiport message-passing systems", IEEE TPDS 8(11), 1997; Hensgen, Finkel & Manber, "Two
-// algorithms for barrier synchronization", IJPP 17(1), 1988 (dissemination).
+// algorithms for barrier synchronization", IJPP 17(1), 1988 (dissemination); Pješivac-Grbović et al., "Performance
+// analysis of MPI collective operations", Cluster Computing 10(2), 2007 (trees in segments, split binary tree).
 
 #include "mpi/engine.hpp"
 #include "mpi/task.hpp"
@@ -30,6 +31,9 @@ struct Member {
     std::uint32_t index = 0;
     std::uint32_t tag = 0;
     bool by_isend = false; // what it sends while it receives
+    /// Of its rank: numbers from here on are free. Algorithms that post more than one message at once need them, and an
+    /// engine with requests.
+    std::uint32_t first_request = 0;
 };
 inline Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
 
@@ -68,6 +72,46 @@ Task allreduce_rabenseifner(Member me, Vector vector);
 /// MPI_Reduce to the member `root` as such a reduce-scatter, and a binomial gather the same way back.
 Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
 
+/// Of the members, numbered from the root on. chains: `fan_out` of them; binary: level by level; near_first: a member's
+/// parent lacks the highest bit of its number; binomial: the lowest; k_nomial: so many children a digit; in_order:
+/// binary, of which the last member is the root.
+enum class Tree : std::uint8_t { linear, chains, binary, near_first, k_nomial, in_order, binomial };
+
+struct Shape {
+    Tree tree = Tree::linear;
+    double segment_bytes = 0.0; // 0: all at once
+    std::uint32_t fan_out = 1;
+};
+
+/// MPI_Bcast down a tree: a member receives a segment while it passes on the one before. P - 1 messages a segment.
+Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
+
+/// MPI_Reduce up a tree: a member receives from the next child while it combines; as many messages.
+Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
+
+/// MPI_Bcast of a half down each side of a binary tree; then members at the same place of both sides exchange theirs.
+Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double segment_bytes);
+
+/// Between the root and each other member, one after the other; all of a gather may be posted at once.
+enum class Linear : std::uint8_t { first_first, last_first, posted };
+Task gather_linear(Member me, double bytes, std::uint32_t root, Linear how);
+Task scatter_linear(Member me, double bytes, std::uint32_t root);
+
+/// MPI_Gather where each member sends when the root has asked it by an empty message: `first_bytes` (0: all), for which
+/// the root waits before it asks the next one, and the rest.
+Task gather_on_request(Member me, double bytes, std::uint32_t root, double first_bytes);
+
+/// MPI_Reduce_scatter of `bytes` to each member, by exchanges of ever smaller halves, first with the farthest partner
+/// or (near_first: butterfly) the nearest, after which blocks change places.
+Task reduce_scatter_halving(Member me, double bytes, bool near_first);
+
+/// The same around the ring, in which each member receives a block while it combines another: P (P - 1) messages.
+Task reduce_scatter_ring(Member me, double bytes);
+
+/// MPI_Barrier by empty messages to the first member and back, or twice around the ring.
+Task barrier_linear(Member me);
+Task barrier_double_ring(Member me);
+
 /// MPI_Barrier by dissemination: in round i each member sends an empty message to the one 2^i further, and receives
 /// from the one 2^i before it: P ceil(log2 P) messages.
 Task barrier_dissemination(Member me);
@@ -76,14 +120,27 @@ Task barrier_dissemination(Member me);
 /// P - 1 messages.
 Task gather_binomial(Member me, double bytes, std::uint32_t root);
 
-/// MPI_Scatter of `bytes` to each member from the member `root`, down the same tree.
-Task scatter_binomial(Member me, double bytes, std::uint32_t root);
+/// MPI_Scatter of `bytes` to each member from the member `root`, down the same tree, the smallest subtree last or
+/// first.
+Task scatter_binomial(Member me, double bytes, std::uint32_t root, bool near_first = false);
 
 /// MPI_Allgather of `bytes` of each member around the ring: P (P - 1) messages.
 Task allgather_ring(Member me, double bytes);
 
 /// The same by exchanges at distances 1, 2, 4, ..., which double what a member has (Bruck): P ceil(log2 P) messages.
 Task allgather_bruck(Member me, double bytes);
+
+/// The same by exchanges with partners at distances 1, 2, 4, ..., which a power of two of members has; else Bruck's.
+Task allgather_recursive_doubling(Member me, double bytes);
+
+/// The same by exchanges of two blocks with the neighbours in turn, of an even number of members; else around the ring.
+Task allgather_neighbours(Member me, double bytes);
+
+/// MPI_Alltoall with all messages posted at once, or those of `at_once` partners (0: all).
+Task alltoall_linear(Member me, double bytes, std::uint32_t at_once);
+
+/// MPI_Alltoall by exchanges of two members at a time, of a power of two of them; else as alltoall_pairwise().
+Task alltoall_by_exclusive_or(Member me, double bytes);
 
 /// MPI_Alltoall of `bytes` from each member to each other: in step i a member sends to the one i further, and receives
 /// from the one i before it: P (P - 1) messages.

@@ -268,8 +268,9 @@ public:
                                  {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
-    // ---- nonblocking operations (engine_requests.cpp), with tags below first_collective_tag ------------------------
-    /// Before the run, of a program that calls any of these. Its messages with such tags are all received by irecv().
+    // ---- nonblocking operations (engine_requests.cpp) ---------------------------------------------------------------
+    /// Before the run, of a program that calls any of these. Its messages with tags below first_collective_tag are all
+    /// received by irecv(); the others by receives of either kind, of which a rank has one kind at a time.
     void use_requests(Matching matching) {
         requests_.resize(ranks_.size());
         by_date_ = matching == Matching::by_date;

@@ -150,6 +150,108 @@ TEST(Collectives, RabenseifnersMessagesAndBytesAreThoseOfHalves) {
 }
 
 // A vector shorter than the ring leaves blocks empty; their messages are sent all the same.
+namespace {
+
+/// Messages of an algorithm on so many ranks, and the bytes of all of them together in those of a block, or of a
+/// vector.
+struct Expected {
+    std::string name;
+    std::function<Task(Member)> run;
+    double messages;
+    double blocks;
+};
+
+constexpr double block = 800.0;
+
+std::vector<Expected> of_libraries(std::uint32_t size, std::uint32_t root) {
+    using mpi::Linear;
+    using mpi::Tree;
+    const double others = size - 1.0;
+    const double all = size * others;
+    const Vector vector{100, 8.0, 0.0};
+    std::vector<Expected> expected;
+    for (const Tree tree :
+         {Tree::linear, Tree::chains, Tree::binary, Tree::near_first, Tree::binomial, Tree::k_nomial, Tree::in_order}) {
+        for (const double segment : {0.0, 300.0}) {
+            const mpi::Shape shape{tree, segment, 3};
+            const double segments = segment > 0.0 ? 3.0 : 1.0;
+            const double to_root = tree == Tree::in_order && root + 1 != size ? 1.0 : 0.0;
+            const std::string name = std::to_string(static_cast<int>(tree)) + " in " + std::to_string(segments);
+            expected.push_back({"reduction " + name,
+                                [=](Member me) { return mpi::reduce_tree(me, vector, root, shape); },
+                                segments * others + to_root, others + to_root});
+            if (tree != Tree::in_order) {
+                expected.push_back({"broadcast " + name,
+                                    [=](Member me) { return mpi::broadcast_tree(me, vector, root, shape); },
+                                    segments * others, others});
+            }
+        }
+    }
+    const auto add = [&](const std::string& name, const std::function<Task(Member)>& run, double messages,
+                         double blocks) {
+        expected.push_back({name, run, messages, blocks});
+    };
+    add(
+        "split binary", [=](Member me) { return mpi::broadcast_split_binary(me, vector, root, 0.0); }, 2.0 * others,
+        others);
+    for (const Linear how : {Linear::first_first, Linear::last_first, Linear::posted}) {
+        add(
+            "gather", [=](Member me) { return mpi::gather_linear(me, block, root, how); }, others, others);
+        add(
+            "scatter", [=](Member me) { return mpi::scatter_linear(me, block, root); }, others, others);
+    }
+    add(
+        "on request", [=](Member me) { return mpi::gather_on_request(me, block, root, 100.0); }, 3.0 * others, others);
+    for (const std::uint32_t at_once : {0U, 1U, 3U}) {
+        add(
+            "posted", [=](Member me) { return mpi::alltoall_linear(me, block, at_once); }, all, all);
+    }
+    add(
+        "exclusive or", [](Member me) { return mpi::alltoall_by_exclusive_or(me, block); }, all, all);
+    add(
+        "ring", [](Member me) { return mpi::reduce_scatter_ring(me, block); }, all, all);
+    add(
+        "neighbours", [](Member me) { return mpi::allgather_neighbours(me, block); },
+        size % 2 == 0 ? all / 2 + size / 2.0 : all, all);
+    add("linear barrier", mpi::barrier_linear, 2.0 * others, 0.0);
+    add("double ring", mpi::barrier_double_ring, 2.0 * size, 0.0);
+    if (std::has_single_bit(size)) {
+        add(
+            "doubling", [](Member me) { return mpi::allgather_recursive_doubling(me, block); }, size * log2_floor(size),
+            all);
+        add(
+            "halving", [](Member me) { return mpi::reduce_scatter_halving(me, block, false); }, size * log2_floor(size),
+            all);
+    }
+    return expected;
+}
+
+} // namespace
+
+TEST(Collectives, AlgorithmsOfLibrariesSendTheirMessagesWhetherSendersWaitOrNot) {
+    for (const models::Protocol protocol : {models::Protocol::eager, models::Protocol::rendezvous}) {
+        for (std::uint32_t size = 2; size <= largest; ++size) {
+            for (const std::uint32_t root : {0U, size / 2, size - 1}) {
+                for (const Expected& expected : of_libraries(size, root)) {
+                    Communicator communicator;
+                    communicator.ranks.resize(size);
+                    std::iota(communicator.ranks.rbegin(), communicator.ranks.rend(), 0U);
+                    Engine engine(latency_only(protocol), communicator.ranks, size, 1, false);
+                    engine.use_requests(mpi::Matching::by_name);
+                    engine.run([&](Rank rank) {
+                        return expected.run(
+                            {engine, communicator, size - 1 - rank, mpi::first_collective_tag, true, 7});
+                    });
+                    EXPECT_EQ(engine.statistics().messages, expected.messages) << expected.name << " of " << size;
+                    EXPECT_NEAR(engine.statistics().bytes, expected.blocks * block, 1e-6)
+                        << expected.name << " of " << size;
+                    EXPECT_FALSE(engine.unreceived().has_value()) << expected.name << " of " << size;
+                }
+            }
+        }
+    }
+}
+
 TEST(Collectives, RingOfAShortVectorSendsEmptyMessages) {
     const Outcome outcome = run("ring", 16, {3, 8.0, 0.0});
     EXPECT_EQ(outcome.messages, 2U * 16 * 15);

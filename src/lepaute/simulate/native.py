@@ -250,6 +250,8 @@ def simulate(
     """
     chosen = (None, None) if trace is None else trace.to_core(behaviour.application.ranks)
     drawn = seed if run_seed is None else run_seed
+    if "collectives" in behaviour.draws and not layers.collectives:
+        drawn = 1
     parameters = behaviour.core_parameters(sampled=sampled, trial_steps=trial_steps, seed=drawn)
     program: Any = getattr(_core, f"simulate_{behaviour.application.about.core}")
     try:
