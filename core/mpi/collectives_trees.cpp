@@ -191,14 +191,15 @@ Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape) {
     const Segments segments(vector.bytes(), shape.segment_bytes);
     const bool sends = node.parent != me.index;
     Posted posted(me, 2);
-    const auto children = static_cast<std::uint32_t>(node.children.size());
-    for (std::uint32_t step = 0; children > 0 && step <= segments.count * children; ++step) {
+    const std::size_t children = node.children.size();
+    for (std::size_t step = 0; children > 0 && step <= segments.count * children; ++step) {
+        const auto slot = static_cast<std::uint32_t>(step % 2);
         if (step < segments.count * children) {
-            co_await posted.receive(step % 2, node.children[step % children]);
+            co_await posted.receive(slot, node.children[step % children]);
         }
         if (step > 0) { // the receive before
-            co_await posted.wait((step - 1) % 2);
-            const double bytes = segments.of((step - 1) / children);
+            co_await posted.wait(1 - slot);
+            const double bytes = segments.of(static_cast<std::uint32_t>((step - 1) / children));
             me.engine.compute(own_rank(me), bytes * vector.combine_s_per_byte);
             if (sends && step % children == 0) {
                 co_await send(me, node.parent, bytes);

@@ -29,8 +29,9 @@ std::shared_ptr<const Result::Names> names_of(const Parameters& parameters) {
 mpi::Shape shape_of(const Op& op) {
     const auto number = static_cast<std::size_t>(op.algorithm) - static_cast<std::size_t>(Algorithm::linear);
     const bool is_up = op.code == Code::reduce && op.algorithm == Algorithm::near_first;
+    const bool has_digits = op.algorithm == Algorithm::k_nomial;
     return {is_up ? mpi::Tree::binomial : static_cast<mpi::Tree>(number), op.n,
-            std::max(op.algorithm == Algorithm::k_nomial ? 2U : 1U, static_cast<Rank>(op.k))};
+            std::clamp(static_cast<Rank>(op.k), has_digits ? 2U : 1U, has_digits ? 256U : mpi::any)};
 }
 
 /// The algorithm of a collective operation.
