@@ -241,15 +241,15 @@ def text(frame: pandas.DataFrame) -> str:
     header = ("", "operation", "cases", "median", "beyond 2 %", "beyond 10 %", "largest", "SMPI failed")
     return f"""## Collective operations against SMPI
 
-Times of one operation by the core's algorithm and by SMPI's of the same name, and by the rules of libraries and SMPI's
-selectors, a rank a node of `dahu-2020-01` (`validation/collectives.py`).
+One operation by the core and under SMPI, by the same algorithm and by the rules of libraries
+(`validation/collectives.py`).
 
 {{goals}}
 
 {markdown(header, rows)}
 
-The differences from the selectors are SMPI's choices: its linear broadcast is a pipeline, it has segments where Open
-MPI 4.1 has none, and MPICH's rooted operations and allreduce go by two levels of nodes.
+SMPI's selectors name other algorithms than the libraries' sources: pipelines for linear broadcasts, segments, levels of
+nodes.
 """
 
 

@@ -1,4 +1,4 @@
-#include "mpi/collectives_steps.hpp"
+#include "mpi/collectives.hpp"
 
 #include <bit>
 
@@ -45,15 +45,20 @@ struct Cube {
 };
 
 /// Each corner of the cube is left with its share of the sum.
-Task scatter_by_halves(const Cube& cube, Vector vector) {
+Task scatter_by_halves(const Cube& cube, Vector vector, bool in_halves = false) {
     const Member& me = cube.me;
+    const double given = in_halves ? std::ceil(vector.bytes() / 2) : vector.bytes();
+    if (in_halves && (cube.sits_out || cube.stands_in)) {
+        co_await exchange(me, {cube.pair, given, cube.pair});
+        combine(me, vector, given);
+    }
     if (cube.sits_out) {
-        co_await send(me, cube.pair, vector.bytes());
+        co_await send(me, cube.pair, given);
         co_return;
     }
     if (cube.stands_in) {
         co_await receive(me, cube.pair);
-        combine(me, vector, vector.bytes());
+        combine(me, vector, in_halves ? 0.0 : given);
     }
     for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
         const double bytes = std::ceil(vector.bytes() / (2 * distance));
@@ -112,9 +117,9 @@ Task allreduce_recursive_doubling(Member me, Vector vector) {
     }
 }
 
-Task allreduce_rabenseifner(Member me, Vector vector) {
-    const Cube cube(me);
-    co_await scatter_by_halves(cube, vector);
+Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves) {
+    const Cube cube(me, in_halves);
+    co_await scatter_by_halves(cube, vector, in_halves);
     if (cube.sits_out) {
         co_await receive(me, cube.pair);
         co_return;

@@ -9,41 +9,9 @@
 // algorithms for barrier synchronization", IJPP 17(1), 1988 (dissemination); Pješivac-Grbović et al., "Performance
 // analysis of MPI collective operations", Cluster Computing 10(2), 2007 (trees in segments, split binary tree).
 
-#include "mpi/engine.hpp"
-#include "mpi/task.hpp"
-
-#include <cstdint>
-#include <vector>
+#include "mpi/collectives_steps.hpp"
 
 namespace lepaute::mpi {
-
-/// The ranks that take part, in order; a member's index is its place in the list.
-struct Communicator {
-    std::vector<Rank> ranks;
-    [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks.size()); }
-};
-
-/// One member's side of a collective; engine and communicator outlive the operation. Operations of one communicator
-/// may follow each other with the same tag: messages between two ranks stay in order.
-struct Member {
-    Engine& engine;
-    const Communicator& communicator;
-    std::uint32_t index = 0;
-    std::uint32_t tag = 0;
-    bool by_isend = false; // what it sends while it receives
-    /// Of its rank: numbers from here on are free. Algorithms that post more than one message at once need them, and an
-    /// engine with requests.
-    std::uint32_t first_request = 0;
-};
-inline Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
-
-/// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
-struct Vector {
-    std::uint64_t elements = 1;
-    double element_bytes = 8.0;
-    double combine_s_per_byte = 0.0;
-    [[nodiscard]] double bytes() const noexcept { return static_cast<double>(elements) * element_bytes; }
-};
 
 /// MPI_Bcast from the member `root`, down a binomial tree, the largest subtree first: P - 1 messages.
 Task broadcast_binomial(Member me, Vector vector, std::uint32_t root);
@@ -66,22 +34,11 @@ Task allreduce_ring(Member me, Vector vector);
 
 /// MPI_Allreduce as a reduce-scatter by exchanges of ever smaller halves at distances 1, 2, 4, ..., and an allgather
 /// the same way back (Rabenseifner). T and r as above: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in
-/// bytes for each member but those that sit out.
-Task allreduce_rabenseifner(Member me, Vector vector);
+/// bytes for each member but those that sit out. in_halves: two of which one sits out first sum a half of it each.
+Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves = false);
 
 /// MPI_Reduce to the member `root` as such a reduce-scatter, and a binomial gather the same way back.
 Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
-
-/// Of the members, numbered from the root on. chains: `fan_out` of them; binary: level by level; near_first: a member's
-/// parent lacks the highest bit of its number; binomial: the lowest; k_nomial: so many children a digit; in_order:
-/// binary, of which the last member is the root.
-enum class Tree : std::uint8_t { linear, chains, binary, near_first, k_nomial, in_order, binomial };
-
-struct Shape {
-    Tree tree = Tree::linear;
-    double segment_bytes = 0.0; // 0: all at once
-    std::uint32_t fan_out = 1;
-};
 
 /// MPI_Bcast down a tree: a member receives a segment while it passes on the one before. P - 1 messages a segment.
 Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
@@ -108,7 +65,9 @@ Task reduce_scatter_halving(Member me, double bytes, bool near_first);
 /// The same around the ring, in which each member receives a block while it combines another: P (P - 1) messages.
 Task reduce_scatter_ring(Member me, double bytes);
 
-/// MPI_Barrier by empty messages to the first member and back, or twice around the ring.
+/// MPI_Barrier by exchanges at distances 1, 2, 4, ... of the first members, a power of two, to which the others belong;
+/// by empty messages to the first member and back; or twice around the ring.
+Task barrier_recursive_doubling(Member me);
 Task barrier_linear(Member me);
 Task barrier_double_ring(Member me);
 

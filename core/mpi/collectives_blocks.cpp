@@ -1,6 +1,6 @@
 // Collective operations in which each member has a block of its own, and the barrier.
 
-#include "mpi/collectives_steps.hpp"
+#include "mpi/collectives.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -111,6 +111,24 @@ Task reduce_scatter_ring(Member me, double bytes) {
         }
         co_await posted.wait((step - 1) % 2);
     }
+}
+
+Task barrier_recursive_doubling(Member me) {
+    const std::uint32_t cube = std::bit_floor(me.communicator.size());
+    const std::uint32_t beyond = me.communicator.size() - cube;
+    const auto last = static_cast<std::uint32_t>(std::bit_width(cube));
+    return in_rounds(me, last + 1, [=](std::uint32_t round) {
+        if (round > 0 && round < last && me.index < cube) {
+            const std::uint32_t partner = me.index ^ (1U << (round - 1));
+            return Exchange{partner, 0.0, partner};
+        }
+        if (me.index >= cube && round == 0) {
+            return Exchange{me.index - cube, 0.0, me.index - cube};
+        }
+        const bool has_pair = me.index < beyond;
+        return Exchange{has_pair && round == last ? me.index + cube : Exchange::nobody, 0.0,
+                        has_pair && round == 0 ? me.index + cube : Exchange::nobody};
+    });
 }
 
 Task barrier_linear(Member me) {

@@ -1,12 +1,43 @@
 #pragma once
-// What the algorithms of collective operations are made of: messages between members by their indices, and trees.
+// What the algorithms of collective operations are made of: members, messages between them by their indices, and trees.
 
-#include "mpi/collectives.hpp"
+#include "mpi/engine.hpp"
+#include "mpi/task.hpp"
 
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 namespace lepaute::mpi {
+
+/// The ranks that take part, in order; a member's index is its place in the list.
+struct Communicator {
+    std::vector<Rank> ranks;
+    [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks.size()); }
+};
+
+/// One member's side of a collective; engine and communicator outlive the operation. Operations of one communicator
+/// may follow each other with the same tag: messages between two ranks stay in order.
+struct Member {
+    Engine& engine;
+    const Communicator& communicator;
+    std::uint32_t index = 0;
+    std::uint32_t tag = 0;
+    bool by_isend = false; // what it sends while it receives
+    /// Of its rank: numbers from here on are free. Algorithms that post more than one message at once need them, and an
+    /// engine with requests.
+    std::uint32_t first_request = 0;
+};
+inline Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
+
+/// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
+struct Vector {
+    std::uint64_t elements = 1;
+    double element_bytes = 8.0;
+    double combine_s_per_byte = 0.0;
+    [[nodiscard]] double bytes() const noexcept { return static_cast<double>(elements) * element_bytes; }
+};
 
 inline Rank rank_of(const Member& me, std::uint32_t index) { return me.communicator.ranks[index]; }
 inline auto send(const Member& me, std::uint32_t to, double bytes) {
@@ -71,6 +102,17 @@ private:
     std::uint32_t slots_;
     std::uint32_t sent_ = 0;
     std::vector<std::uint32_t> waited_;
+};
+
+/// Of the members, numbered from the root on. chains: `fan_out` of them; binary: level by level; near_first: a member's
+/// parent lacks the highest bit of its number; binomial: the lowest; k_nomial: so many children a digit; in_order:
+/// binary, of which the last member is the root.
+enum class Tree : std::uint8_t { linear, chains, binary, near_first, k_nomial, in_order, binomial };
+
+struct Shape {
+    Tree tree = Tree::linear;
+    double segment_bytes = 0.0; // 0: all at once
+    std::uint32_t fan_out = 1;
 };
 
 /// A member's place in a tree, by indices; the root is its own parent.

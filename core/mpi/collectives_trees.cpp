@@ -1,6 +1,6 @@
 // Collective operations along trees, in segments, and those between the root and each other member.
 
-#include "mpi/collectives_steps.hpp"
+#include "mpi/collectives.hpp"
 
 #include <algorithm>
 #include <bit>

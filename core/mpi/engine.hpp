@@ -269,8 +269,8 @@ public:
     }
 
     // ---- nonblocking operations (engine_requests.cpp) ---------------------------------------------------------------
-    /// Before the run, of a program that calls any of these. Its messages with tags below first_collective_tag are all
-    /// received by irecv(); the others by receives of either kind, of which a rank has one kind at a time.
+    /// Before the run, of a program that calls any of these. Its messages below first_collective_tag are received by
+    /// irecv(), the others by receives of either kind.
     void use_requests(Matching matching) {
         requests_.resize(ranks_.size());
         by_date_ = matching == Matching::by_date;

@@ -53,7 +53,7 @@ const std::map<std::string, Collective>& collectives() {
         {"binomial", mpi::allreduce_binomial},
         {"recursive doubling", mpi::allreduce_recursive_doubling},
         {"ring", mpi::allreduce_ring},
-        {"Rabenseifner", mpi::allreduce_rabenseifner},
+        {"Rabenseifner", [](Member me, Vector vector) { return mpi::allreduce_rabenseifner(me, vector); }},
         {"Rabenseifner's reduction", [](Member me, Vector vector) { return mpi::reduce_rabenseifner(me, vector, 0); }},
     };
     return all;
@@ -176,6 +176,14 @@ std::vector<Expected> of_libraries(std::uint32_t size, std::uint32_t root) {
         {"ring", [](Member me) { return mpi::reduce_scatter_ring(me, block); }, all, all},
         {"neighbours", [](Member me) { return mpi::allgather_neighbours(me, block); },
          size % 2 == 0 ? (all + size) / 2.0 : all, all},
+        {"doubling barrier", mpi::barrier_recursive_doubling,
+         std::bit_floor(size) * log2_floor(size) + 2.0 * (size - std::bit_floor(size)), 0.0},
+        {"in halves",
+         [=](Member me) {
+             return mpi::allreduce_rabenseifner(me, {128, 6.25, 0.0}, true);
+         },
+         2.0 * std::bit_floor(size) * log2_floor(size) + 4.0 * (size - std::bit_floor(size)),
+         2.0 * (std::bit_floor(size) - 1) + 2.5 * (size - std::bit_floor(size))},
         {"linear barrier", mpi::barrier_linear, 2.0 * others, 0.0},
         {"double ring", mpi::barrier_double_ring, 2.0 * size, 0.0},
     };

@@ -50,10 +50,11 @@ Task of_collective(mpi::Member me, const Op& op) {
                : algorithm == Algorithm::linear      ? mpi::gather_linear(me, op.m, op.peer, Linear::last_first)
                                                      : mpi::reduce_tree(me, vector, op.peer, shape_of(op));
     case Code::allreduce:
-        return algorithm == Algorithm::binomial       ? mpi::allreduce_binomial(me, vector)
-               : algorithm == Algorithm::ring         ? mpi::allreduce_ring(me, vector)
-               : algorithm == Algorithm::rabenseifner ? mpi::allreduce_rabenseifner(me, vector)
-                                                      : mpi::allreduce_recursive_doubling(me, vector);
+        return algorithm == Algorithm::binomial              ? mpi::allreduce_binomial(me, vector)
+               : algorithm == Algorithm::ring                ? mpi::allreduce_ring(me, vector)
+               : algorithm == Algorithm::rabenseifner        ? mpi::allreduce_rabenseifner(me, vector)
+               : algorithm == Algorithm::rabenseifner_halves ? mpi::allreduce_rabenseifner(me, vector, true)
+                                                             : mpi::allreduce_recursive_doubling(me, vector);
     case Code::gather:
         return algorithm == Algorithm::linear          ? mpi::gather_linear(me, op.m, op.peer, Linear::first_first)
                : algorithm == Algorithm::linear_posted ? mpi::gather_linear(me, op.m, op.peer, Linear::posted)
@@ -84,7 +85,7 @@ Task of_collective(mpi::Member me, const Op& op) {
         return algorithm == Algorithm::linear               ? mpi::barrier_linear(me)
                : algorithm == Algorithm::double_ring        ? mpi::barrier_double_ring(me)
                : algorithm == Algorithm::binomial           ? mpi::allreduce_binomial(me, {0})
-               : algorithm == Algorithm::recursive_doubling ? mpi::allreduce_recursive_doubling(me, {0})
+               : algorithm == Algorithm::recursive_doubling ? mpi::barrier_recursive_doubling(me)
                                                             : mpi::barrier_dissemination(me);
     }
 }

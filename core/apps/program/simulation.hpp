@@ -81,6 +81,7 @@ enum class Algorithm : std::uint8_t {
     neighbours,
     halving,
     butterfly,
+    rabenseifner_halves,
     exclusive_or,
     double_ring
 };
@@ -105,6 +106,7 @@ constexpr auto words_of(Algorithm /*enum*/) noexcept {
                                            {Algorithm::neighbours, "neighbours"},
                                            {Algorithm::halving, "halving"},
                                            {Algorithm::butterfly, "butterfly"},
+                                           {Algorithm::rabenseifner_halves, "rabenseifner-halves"},
                                            {Algorithm::exclusive_or, "exclusive-or"},
                                            {Algorithm::double_ring, "double-ring"}});
 }

@@ -104,7 +104,7 @@ class ReplayBehaviour(LaidBehaviour):
 
     @property
     def library(self) -> str | None:
-        """Library whose rules choose algorithms; None where it is not known: each run follows one, in turn by seed."""
+        """Library whose rules choose algorithms; None where it is not known: runs follow them in turn, by seed."""
         chosen = self.application.collectives
         return library_of(self.recording.survey.metadata.get("mpi")) if chosen == "auto" else chosen
 
@@ -127,7 +127,7 @@ class ReplayBehaviour(LaidBehaviour):
         if self.library is None and (names := ", ".join(laid.undecided)):
             recorded = self.recording.survey.metadata.get("mpi")
             unknown = f"nothing is known of the algorithms of {recorded:.40}" if recorded else "no MPI library is named"
-            texts.append(f"{unknown}: {names} as by Open MPI or MPICH, each run by one of them (--collectives)")
+            texts.append(f"{unknown}: {names} as by Open MPI or MPICH, runs in turn (--collectives)")
         return tuple(texts)
 
     @cached_property

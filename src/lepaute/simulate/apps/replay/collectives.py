@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,7 @@ _CORE = {"allgatherv": "allgather", "alltoallv": "alltoall", "gatherv": "gather"
 #: Members of the largest communicator in which all messages of an all-to-all are posted at once; beyond, pairs in turn
 #: stand for that: the memory would be that of members squared.
 MOST_POSTED = 512
-#: Of a vector: algorithms that reduce it in parts need an element in each, else another one takes their place.
+#: Of a vector: algorithms that reduce it in parts need an element for all, else another one takes their place.
 _ELEMENT_BYTES = 8
 
 
@@ -55,18 +54,20 @@ def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks
     way = next(way for limit, way in steps if (total if limit[:1] == "t" else size) < float(limit.lstrip("t")))
     if "=" not in way:
         return (_part(code, way, total, members),)
-    named = [each.split("=") for each in way.split("+")]
-    return tuple(chain.from_iterable(
-        parts_of(name, total if name in _OF_VECTORS else total / members, members, library)
-        if way == "*" else (_part(name, way, total, members),) for name, way in named
-    ))  # fmt: skip
+    found: list[Part] = []
+    for part in way.split("+"):
+        name, _, how = part.partition("=")
+        amount = total if name in _OF_VECTORS else total / members
+        found += parts_of(name, amount, members, library) if how == "*" else [_part(name, how, total, members)]
+    return tuple(found)
 
 
 def _part(code: str, way: str, total: float, members: int) -> Part:
     algorithm, fan_out, segment = (*way.split("/"), "0", "0")[:3]
     at_once = 0 if code.startswith("alltoall") and int(fan_out) >= members else int(fan_out)  # 0: all
     code = "reduce_scatter" if code == "reduce_scatter_block" else _CORE.get(code, code)
-    parts = {"ring": members, "rabenseifner": 1 << (members.bit_length() - 1)}
+    cube = 1 << (members.bit_length() - 1)
+    parts = {"ring": members, "rabenseifner": cube, "rabenseifner-halves": cube}
     stands_in = algorithm == "linear-posted" and code == "alltoall" and not at_once and members > MOST_POSTED
     if stands_in:
         algorithm = "pairwise"

@@ -18,7 +18,7 @@ NONE = -1
 
 
 class Operations:
-    """The operations of all ranks, each that differs once.
+    """The operations of all ranks, without repetitions.
 
     approximated : calls for whose algorithms others stand;  undecided : calls for which libraries take different ones
     """
