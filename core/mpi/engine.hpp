@@ -269,8 +269,7 @@ public:
     }
 
     // ---- nonblocking operations (engine_requests.cpp) ---------------------------------------------------------------
-    /// Before the run, of a program that calls any of these. Its messages below first_collective_tag are received by
-    /// irecv(), the others by receives of either kind.
+    /// Before the run, of a program that calls any of these. irecv() receives its messages below first_collective_tag.
     void use_requests(Matching matching) {
         requests_.resize(ranks_.size());
         by_date_ = matching == Matching::by_date;

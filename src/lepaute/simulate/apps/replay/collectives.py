@@ -54,12 +54,12 @@ def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks
     way = next(way for limit, way in steps if (total if limit[:1] == "t" else size) < float(limit.lstrip("t")))
     if "=" not in way:
         return (_part(code, way, total, members),)
-    found: list[Part] = []
+    made: list[Part] = []
     for part in way.split("+"):
         name, _, how = part.partition("=")
         amount = total if name in _OF_VECTORS else total / members
-        found += parts_of(name, amount, members, library) if how == "*" else [_part(name, how, total, members)]
-    return tuple(found)
+        made += parts_of(name, amount, members, library) if how == "*" else [_part(name, how, total, members)]
+    return tuple(made)
 
 
 def _part(code: str, way: str, total: float, members: int) -> Part:
