@@ -59,6 +59,6 @@ def test_runs_of_a_library_that_is_not_known_take_turns(mpi: str, tmp_path: Path
     )
     assert [run.time_s for run in drawn.run_list] == [each.run_list[0].time_s for each in known]
     assert off.run_list[1].time_s == known[0].run_list[1].time_s != known[1].run_list[1].time_s
-    text = "MPI_Bcast, MPI_Reduce as by Open MPI or MPICH"
+    text = "MPI_Bcast, MPI_Reduce by algorithms of Open MPI and MPICH"
     assert text in "".join(drawn.warnings)
     assert text not in "".join(known[0].warnings)

@@ -126,8 +126,8 @@ class ReplayBehaviour(LaidBehaviour):
             texts.append(f"exchanges of pairs, which post less at once, stand for a linear algorithm in {names}")
         if self.library is None and (names := ", ".join(laid.undecided)):
             recorded = self.recording.survey.metadata.get("mpi")
-            unknown = f"nothing is known of the algorithms of {recorded:.40}" if recorded else "no MPI library is named"
-            texts.append(f"{unknown}: {names} as by Open MPI or MPICH, runs in turn (--collectives)")
+            unknown = f"those of {recorded:.40} are not known" if recorded else "no MPI library is named"
+            texts.append(f"{names} by algorithms of Open MPI and MPICH, runs in turn, as {unknown} (--collectives)")
         return tuple(texts)
 
     @cached_property

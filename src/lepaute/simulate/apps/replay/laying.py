@@ -179,8 +179,10 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
     except ValueError as error:
         raise InputError(f"{survey.where}: {error}") from error
     events = 1.0 * survey.rows + survey.meetings * (2.0 * survey.ranks.bit_length())
-    calls = {"approximated": tuple(operations.approximated), "undecided": tuple(operations.undecided)}
-    return Laid(parameters, step_of, events, len(operations.kernels) > 1, False, **calls)
+    approximated, undecided = tuple(operations.approximated), tuple(operations.undecided)
+    return Laid(
+        parameters, step_of, events, len(operations.kernels) > 1, False, approximated=approximated, undecided=undecided
+    )
 
 
 class RecordedPart:
