@@ -1,29 +1,10 @@
 #include "mpi/collectives.hpp"
 
 #include <bit>
-#include <cmath>
 
 namespace lepaute::mpi {
 
 namespace {
-
-Rank rank_of(const Member& me, std::uint32_t index) { return me.communicator.ranks[index]; }
-
-/// Index relative to the root: the root is 0.
-std::uint32_t relative(const Member& me, std::uint32_t root) {
-    const std::uint32_t size = me.communicator.size();
-    return (me.index + size - root) % size;
-}
-
-Rank at_relative(const Member& me, std::uint32_t root, std::uint32_t place) {
-    return rank_of(me, (place + root) % me.communicator.size());
-}
-
-/// The distance to the parent in the binomial tree: the lowest bit of the place; for the root, the first power of two
-/// that is not below the size.
-std::uint32_t distance_to_parent(std::uint32_t place, std::uint32_t size) {
-    return place == 0 ? std::bit_ceil(size) : place & (~place + 1U);
-}
 
 void combine(const Member& me, const Vector& vector, double bytes) {
     me.engine.compute(own_rank(me), bytes * vector.combine_s_per_byte);
@@ -34,34 +15,79 @@ double block_bytes(const Vector& vector, std::uint32_t block, std::uint32_t bloc
     return static_cast<double>(elements) * vector.element_bytes;
 }
 
+/// Members of a hypercube of the largest power of two. Of each two below `folded` the even (or odd) one gives its
+/// vector to the other, and sits the rounds out.
+struct Cube {
+    explicit Cube(const Member& member, bool odd_sit_out = false)
+        : me(member), size(std::bit_floor(member.communicator.size())), folded(2 * (member.communicator.size() - size)),
+          sits_out(member.index < folded && (member.index % 2 != 0) == odd_sit_out),
+          stands_in(member.index < folded && !sits_out), stay(odd_sit_out ? 0 : 1), pair(member.index ^ 1U),
+          corner(corner_of(member.index)) {}
+    [[nodiscard]] std::uint32_t corner_of(std::uint32_t index) const {
+        return index < folded ? index / 2 : index - folded / 2;
+    }
+    [[nodiscard]] std::uint32_t index_of(std::uint32_t other) const {
+        return other < folded / 2 ? 2 * other + stay : other + folded / 2;
+    }
+    /// Members for which `count` corners from `first` on stand.
+    [[nodiscard]] double members(std::uint32_t first, std::uint32_t count) const {
+        return count + (std::min(first + count, folded / 2) - std::min(first, folded / 2));
+    }
+
+    const Member& me;
+    std::uint32_t size;
+    std::uint32_t folded;
+    bool sits_out;
+    bool stands_in;
+    std::uint32_t stay; // of two members
+    std::uint32_t pair;
+    std::uint32_t corner;
+};
+
+/// Each corner of the cube is left with its share of the sum.
+Task scatter_by_halves(const Cube& cube, Vector vector, bool in_halves = false) {
+    const Member& me = cube.me;
+    const double given = in_halves ? std::ceil(vector.bytes() / 2) : vector.bytes();
+    if (in_halves && (cube.sits_out || cube.stands_in)) {
+        co_await exchange(me, {cube.pair, given, cube.pair});
+        combine(me, vector, given);
+    }
+    if (cube.sits_out) {
+        co_await send(me, cube.pair, given);
+        co_return;
+    }
+    if (cube.stands_in) {
+        co_await receive(me, cube.pair);
+        combine(me, vector, in_halves ? 0.0 : given);
+    }
+    for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
+        const double bytes = std::ceil(vector.bytes() / (2 * distance));
+        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
+        co_await exchange(me, {partner, bytes, partner});
+        combine(me, vector, bytes);
+    }
+}
+
 } // namespace
 
 Task broadcast_binomial(Member me, Vector vector, std::uint32_t root) {
-    const std::uint32_t size = me.communicator.size();
-    const std::uint32_t place = relative(me, root);
-    const std::uint32_t above = distance_to_parent(place, size);
-    if (place != 0) {
-        co_await me.engine.receive(own_rank(me), at_relative(me, root, place - above), me.tag);
+    const Node node = node_of(me, {Tree::binomial}, root);
+    if (node.parent != me.index) {
+        co_await receive(me, node.parent);
     }
-    for (std::uint32_t below = above / 2; below > 0; below /= 2) {
-        if (place + below < size) {
-            co_await me.engine.send(own_rank(me), at_relative(me, root, place + below), me.tag, vector.bytes());
-        }
+    for (auto child = node.children.rbegin(); child != node.children.rend(); ++child) {
+        co_await send(me, *child, vector.bytes());
     }
 }
 
 Task reduce_binomial(Member me, Vector vector, std::uint32_t root) {
-    const std::uint32_t size = me.communicator.size();
-    const std::uint32_t place = relative(me, root);
-    const std::uint32_t above = distance_to_parent(place, size);
-    for (std::uint32_t below = 1; below < above; below *= 2) {
-        if (place + below < size) {
-            co_await me.engine.receive(own_rank(me), at_relative(me, root, place + below), me.tag);
-            combine(me, vector, vector.bytes());
-        }
+    const Node node = node_of(me, {Tree::binomial}, root);
+    for (const std::uint32_t child : node.children) {
+        co_await receive(me, child);
+        combine(me, vector, vector.bytes());
     }
-    if (place != 0) {
-        co_await me.engine.send(own_rank(me), at_relative(me, root, place - above), me.tag, vector.bytes());
+    if (node.parent != me.index) {
+        co_await send(me, node.parent, vector.bytes());
     }
 }
 
@@ -71,130 +97,110 @@ Task allreduce_binomial(Member me, Vector vector) {
 }
 
 Task allreduce_recursive_doubling(Member me, Vector vector) {
-    const std::uint32_t size = me.communicator.size();
-    const std::uint32_t cube = std::bit_floor(size);
-    const std::uint32_t folded = 2 * (size - cube); // members below it come in pairs, one of which sits the rounds out
-    const bool in_pair = me.index < folded;
-    if (in_pair && me.index % 2 == 0) {
-        const Rank stand_in = rank_of(me, me.index + 1);
-        co_await me.engine.send(own_rank(me), stand_in, me.tag, vector.bytes());
-        co_await me.engine.receive(own_rank(me), stand_in, me.tag);
-        co_return;
-    }
-    if (in_pair) {
-        co_await me.engine.receive(own_rank(me), rank_of(me, me.index - 1), me.tag);
-        combine(me, vector, vector.bytes());
-    }
-    const std::uint32_t corner = in_pair ? me.index / 2 : me.index - folded / 2;
-    for (std::uint32_t distance = 1; distance < cube; distance *= 2) {
-        const std::uint32_t other = corner ^ distance;
-        const Rank partner = rank_of(me, other < folded / 2 ? 2 * other + 1 : other + folded / 2);
-        co_await me.engine.send_receive(own_rank(me), partner, me.tag, vector.bytes(), partner, me.tag, me.by_isend);
-        combine(me, vector, vector.bytes());
-    }
-    if (in_pair) {
-        co_await me.engine.send(own_rank(me), rank_of(me, me.index - 1), me.tag, vector.bytes());
-    }
-}
-
-namespace {
-
-/// Members of a hypercube of the largest power of two. Each even member below `folded` gives its vector to the next one
-/// and sits the rounds out.
-struct Cube {
-    explicit Cube(const Member& member)
-        : me(member), size(std::bit_floor(member.communicator.size())), folded(2 * (member.communicator.size() - size)),
-          sits_out(member.index < folded && member.index % 2 == 0), stands_in(member.index < folded && !sits_out),
-          corner(corner_of(member.index)) {}
-    [[nodiscard]] std::uint32_t corner_of(std::uint32_t index) const {
-        return index < folded ? index / 2 : index - folded / 2;
-    }
-    [[nodiscard]] Rank at(std::uint32_t other) const {
-        return rank_of(me, other < folded / 2 ? 2 * other + 1 : other + folded / 2);
-    }
-
-    const Member& me;
-    std::uint32_t size;
-    std::uint32_t folded;
-    bool sits_out;
-    bool stands_in;
-    std::uint32_t corner;
-};
-
-/// Each corner of the cube is left with its share of the sum.
-Task scatter_by_halves(const Cube& cube, Vector vector) {
-    const Member& me = cube.me;
+    const Cube cube(me);
     if (cube.sits_out) {
-        co_await me.engine.send(own_rank(me), rank_of(me, me.index + 1), me.tag, vector.bytes());
+        co_await send(me, cube.pair, vector.bytes());
+        co_await receive(me, cube.pair);
         co_return;
     }
     if (cube.stands_in) {
-        co_await me.engine.receive(own_rank(me), rank_of(me, me.index - 1), me.tag);
+        co_await receive(me, cube.pair);
         combine(me, vector, vector.bytes());
     }
     for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
-        const double bytes = std::ceil(vector.bytes() / (2 * distance));
-        const Rank partner = cube.at(cube.corner ^ distance);
-        co_await me.engine.send_receive(own_rank(me), partner, me.tag, bytes, partner, me.tag, me.by_isend);
-        combine(me, vector, bytes);
+        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
+        co_await exchange(me, {partner, vector.bytes(), partner});
+        combine(me, vector, vector.bytes());
+    }
+    if (cube.stands_in) {
+        co_await send(me, cube.pair, vector.bytes());
     }
 }
 
-} // namespace
-
-Task allreduce_rabenseifner(Member me, Vector vector) {
-    const Cube cube(me);
-    co_await scatter_by_halves(cube, vector);
+Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves) {
+    const Cube cube(me, in_halves);
+    co_await scatter_by_halves(cube, vector, in_halves);
     if (cube.sits_out) {
-        co_await me.engine.receive(own_rank(me), rank_of(me, me.index + 1), me.tag);
+        co_await receive(me, cube.pair);
         co_return;
     }
     for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
         const double bytes = std::ceil(vector.bytes() / (2 * distance));
-        const Rank partner = cube.at(cube.corner ^ distance);
-        co_await me.engine.send_receive(own_rank(me), partner, me.tag, bytes, partner, me.tag, me.by_isend);
+        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
+        co_await exchange(me, {partner, bytes, partner});
     }
     if (cube.stands_in) {
-        co_await me.engine.send(own_rank(me), rank_of(me, me.index - 1), me.tag, vector.bytes());
+        co_await send(me, cube.pair, vector.bytes());
     }
 }
 
 Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root) {
-    const Cube cube(me);
+    const Cube cube(me, true);
     co_await scatter_by_halves(cube, vector);
     const std::uint32_t goal = cube.corner_of(root);
-    const bool passes_on = root < cube.folded && root % 2 == 0; // the root sits out
+    const bool passes_on = root < cube.folded && root % 2 != 0; // the root sits out
     if (cube.sits_out) {
         if (me.index == root) {
-            co_await me.engine.receive(own_rank(me), rank_of(me, root + 1), me.tag);
+            co_await receive(me, cube.pair);
         }
         co_return;
     }
     for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
         const double bytes = std::ceil(vector.bytes() / (2 * distance));
-        const Rank partner = cube.at(cube.corner ^ distance);
+        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
         if (((cube.corner ^ goal) & distance) != 0) {
-            co_await me.engine.send(own_rank(me), partner, me.tag, bytes);
+            co_await send(me, partner, bytes);
             co_return;
         }
-        co_await me.engine.receive(own_rank(me), partner, me.tag);
+        co_await receive(me, partner);
     }
     if (passes_on) {
-        co_await me.engine.send(own_rank(me), rank_of(me, root), me.tag, vector.bytes());
+        co_await send(me, root, vector.bytes());
+    }
+}
+
+Task reduce_scatter_halving(Member me, double bytes, bool near_first) {
+    me.by_isend = me.by_isend && near_first;
+    const Cube cube(me);
+    std::uint32_t first =
+        0; // corner of those whose blocks are still to be summed here: at last its own, or the mirrored
+    if (cube.sits_out) {
+        co_await send(me, cube.pair, me.communicator.size() * bytes);
+    } else if (cube.stands_in) {
+        co_await receive(me, cube.pair);
+    }
+    for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
+        const std::uint32_t left = cube.size / (2 * distance); // corners
+        const std::uint32_t bit = near_first ? distance : left;
+        const bool upper = (cube.corner & bit) != 0;
+        const std::uint32_t partner = cube.index_of(cube.corner ^ bit);
+        if (!cube.sits_out) {
+            co_await exchange(me, {partner, cube.members(upper ? first : first + left, left) * bytes, partner});
+        }
+        first += upper ? left : 0;
+    }
+    if (cube.sits_out) {
+        co_await receive(me, cube.index_of(first));
+        co_return;
+    }
+    if (first < cube.folded / 2) {
+        co_await send(me, 2 * first, bytes);
+    }
+    if (first != cube.corner) {
+        co_await exchange(me, {cube.index_of(first), bytes, cube.index_of(first)});
     }
 }
 
 Task allreduce_ring(Member me, Vector vector) {
     const std::uint32_t size = me.communicator.size();
-    const Rank next = rank_of(me, (me.index + 1) % size);
-    const Rank previous = rank_of(me, (me.index + size - 1) % size);
+    const std::uint32_t next = (me.index + 1) % size;
+    const std::uint32_t previous = (me.index + size - 1) % size;
     // Steps 0 .. P - 2 leave block index + 1 complete here, steps P - 1 .. 2P - 3 pass complete blocks on. In each step
     // a member sends what it has just received, so the block moves back by one, in both halves.
     for (std::uint32_t step = 0; step + 2 < 2 * size; ++step) {
         const std::uint32_t sent = (me.index + 2 * size - step) % size;
         const std::uint32_t received = (sent + size - 1) % size;
-        co_await me.engine.send_receive(own_rank(me), next, me.tag, block_bytes(vector, sent, size), previous, me.tag,
-                                        me.by_isend);
+        co_await exchange(me, {next, block_bytes(vector, sent, size), previous});
         if (step + 1 < size) {
             combine(me, vector, block_bytes(vector, received, size));
         }

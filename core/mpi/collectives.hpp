@@ -6,40 +6,12 @@
 // 2005 (binomial tree, recursive doubling); Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", JPDC 69(2), 2009 (ring); Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient algorithms for all-to-all
 // communications in multiport message-passing systems", IEEE TPDS 8(11), 1997; Hensgen, Finkel & Manber, "Two
-// algorithms for barrier synchronization", IJPP 17(1), 1988 (dissemination).
+// algorithms for barrier synchronization", IJPP 17(1), 1988 (dissemination); Pješivac-Grbović et al., "Performance
+// analysis of MPI collective operations", Cluster Computing 10(2), 2007 (trees in segments, split binary tree).
 
-#include "mpi/engine.hpp"
-#include "mpi/task.hpp"
-
-#include <cstdint>
-#include <vector>
+#include "mpi/collectives_steps.hpp"
 
 namespace lepaute::mpi {
-
-/// The ranks that take part, in order; a member's index is its place in the list.
-struct Communicator {
-    std::vector<Rank> ranks;
-    [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(ranks.size()); }
-};
-
-/// One member's side of a collective; engine and communicator outlive the operation. Operations of one communicator
-/// may follow each other with the same tag: messages between two ranks stay in order.
-struct Member {
-    Engine& engine;
-    const Communicator& communicator;
-    std::uint32_t index = 0;
-    std::uint32_t tag = 0;
-    bool by_isend = false; // what it sends while it receives
-};
-inline Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
-
-/// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
-struct Vector {
-    std::uint64_t elements = 1;
-    double element_bytes = 8.0;
-    double combine_s_per_byte = 0.0;
-    [[nodiscard]] double bytes() const noexcept { return static_cast<double>(elements) * element_bytes; }
-};
 
 /// MPI_Bcast from the member `root`, down a binomial tree, the largest subtree first: P - 1 messages.
 Task broadcast_binomial(Member me, Vector vector, std::uint32_t root);
@@ -62,11 +34,42 @@ Task allreduce_ring(Member me, Vector vector);
 
 /// MPI_Allreduce as a reduce-scatter by exchanges of ever smaller halves at distances 1, 2, 4, ..., and an allgather
 /// the same way back (Rabenseifner). T and r as above: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in
-/// bytes for each member but those that sit out.
-Task allreduce_rabenseifner(Member me, Vector vector);
+/// bytes for each member but those that sit out. in_halves: two of which one sits out first sum a half of it each.
+Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves = false);
 
 /// MPI_Reduce to the member `root` as such a reduce-scatter, and a binomial gather the same way back.
 Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
+
+/// MPI_Bcast down a tree: a member receives a segment while it passes on the one before. P - 1 messages a segment.
+Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
+
+/// MPI_Reduce up a tree: a member receives from the next child while it combines; as many messages.
+Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
+
+/// MPI_Bcast of a half down each side of a binary tree; then members at the same place of both sides exchange theirs.
+Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double segment_bytes);
+
+/// Between the root and each other member, one after the other; all of a gather may be posted at once.
+enum class Linear : std::uint8_t { first_first, last_first, posted };
+Task gather_linear(Member me, double bytes, std::uint32_t root, Linear how);
+Task scatter_linear(Member me, double bytes, std::uint32_t root);
+
+/// MPI_Gather where each member sends when the root has asked it by an empty message: `first_bytes` (0: all), for which
+/// the root waits before it asks the next one, and the rest.
+Task gather_on_request(Member me, double bytes, std::uint32_t root, double first_bytes);
+
+/// MPI_Reduce_scatter of `bytes` to each member, by exchanges of ever smaller halves, first with the farthest partner
+/// or (near_first: butterfly) the nearest, after which blocks change places.
+Task reduce_scatter_halving(Member me, double bytes, bool near_first);
+
+/// The same around the ring, in which each member receives a block while it combines another: P (P - 1) messages.
+Task reduce_scatter_ring(Member me, double bytes);
+
+/// MPI_Barrier by exchanges at distances 1, 2, 4, ... of the first members, a power of two, to which the others belong;
+/// by empty messages to the first member and back; or twice around the ring.
+Task barrier_recursive_doubling(Member me);
+Task barrier_linear(Member me);
+Task barrier_double_ring(Member me);
 
 /// MPI_Barrier by dissemination: in round i each member sends an empty message to the one 2^i further, and receives
 /// from the one 2^i before it: P ceil(log2 P) messages.
@@ -76,14 +79,27 @@ Task barrier_dissemination(Member me);
 /// P - 1 messages.
 Task gather_binomial(Member me, double bytes, std::uint32_t root);
 
-/// MPI_Scatter of `bytes` to each member from the member `root`, down the same tree.
-Task scatter_binomial(Member me, double bytes, std::uint32_t root);
+/// MPI_Scatter of `bytes` to each member from the member `root`, down the same tree, the smallest subtree last or
+/// first.
+Task scatter_binomial(Member me, double bytes, std::uint32_t root, bool near_first = false);
 
 /// MPI_Allgather of `bytes` of each member around the ring: P (P - 1) messages.
 Task allgather_ring(Member me, double bytes);
 
 /// The same by exchanges at distances 1, 2, 4, ..., which double what a member has (Bruck): P ceil(log2 P) messages.
 Task allgather_bruck(Member me, double bytes);
+
+/// The same by exchanges with partners at distances 1, 2, 4, ..., which a power of two of members has; else Bruck's.
+Task allgather_recursive_doubling(Member me, double bytes);
+
+/// The same by exchanges of two blocks with the neighbours in turn, of an even number of members; else around the ring.
+Task allgather_neighbours(Member me, double bytes);
+
+/// MPI_Alltoall with all messages posted at once, or those of `at_once` partners (0: all).
+Task alltoall_linear(Member me, double bytes, std::uint32_t at_once);
+
+/// MPI_Alltoall by exchanges of two members at a time, of a power of two of them; else as alltoall_pairwise().
+Task alltoall_by_exclusive_or(Member me, double bytes);
 
 /// MPI_Alltoall of `bytes` from each member to each other: in step i a member sends to the one i further, and receives
 /// from the one i before it: P (P - 1) messages.

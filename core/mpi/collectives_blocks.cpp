@@ -9,99 +9,153 @@ namespace lepaute::mpi {
 
 namespace {
 
-/// The member `steps` further around the ring, and the one as many before.
-Rank after(const Member& me, std::uint32_t steps) {
-    return me.communicator.ranks[(me.index + steps) % me.communicator.size()];
-}
-Rank before(const Member& me, std::uint32_t steps) {
+/// Sends to the member `steps` further around the ring and receives from the one as many before.
+Exchange around(const Member& me, std::uint32_t steps, double bytes) {
     const std::uint32_t size = me.communicator.size();
-    return me.communicator.ranks[(me.index + size - steps % size) % size];
+    return {(me.index + steps) % size, bytes, (me.index + size - steps % size) % size};
 }
 
-/// Sends to the member `steps` further and receives from the one as many before.
-auto pass_on(const Member& me, std::uint32_t steps, double bytes) {
-    return me.engine.send_receive(own_rank(me), after(me, steps), me.tag, bytes, before(me, steps), me.tag,
-                                  me.by_isend);
+/// Members of the subtree of one of them in the binomial tree of `root`.
+double members_below(const Member& me, std::uint32_t root, std::uint32_t index) {
+    const std::uint32_t size = me.communicator.size();
+    const std::uint32_t place = (index + size - root) % size;
+    return place == 0 ? size : std::min(place & (~place + 1U), size - place);
 }
 
-/// A member's place in the binomial tree of `root`.
-struct Place {
-    std::uint32_t number; // the root's is 0
-    std::uint32_t above;  // distance to the parent; of the root the first power of two that is not below the size
-    std::uint32_t size;
-
-    Place(const Member& me, std::uint32_t root)
-        : number((me.index + me.communicator.size() - root) % me.communicator.size()),
-          above(number == 0 ? std::bit_ceil(me.communicator.size()) : number & (~number + 1U)),
-          size(me.communicator.size()) {}
-    [[nodiscard]] bool has_child(std::uint32_t distance) const { return number + distance < size; }
-    /// Members of the subtree of the child at that distance.
-    [[nodiscard]] double below(std::uint32_t distance) const { return std::min(distance, size - (number + distance)); }
-    /// Of the own subtree.
-    [[nodiscard]] double own() const { return std::min(above, size - number); }
-};
+std::uint32_t rounds_of_halves(const Member& me) {
+    return static_cast<std::uint32_t>(std::bit_width(me.communicator.size() - 1));
+}
 
 } // namespace
 
 Task barrier_dissemination(Member me) {
-    for (std::uint32_t distance = 1; distance < me.communicator.size(); distance *= 2) {
-        co_await pass_on(me, distance, 0.0);
-    }
+    return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) { return around(me, 1U << round, 0.0); });
 }
 
 Task gather_binomial(Member me, double bytes, std::uint32_t root) {
-    const Place place(me, root);
-    for (std::uint32_t distance = 1; distance < place.above; distance *= 2) {
-        if (place.has_child(distance)) {
-            co_await me.engine.receive(own_rank(me), after(me, distance), me.tag);
-        }
+    const Node node = node_of(me, {Tree::binomial}, root);
+    for (const std::uint32_t child : node.children) {
+        co_await receive(me, child);
     }
-    if (place.number != 0) {
-        co_await me.engine.send(own_rank(me), before(me, place.above), me.tag, place.own() * bytes);
+    if (node.parent != me.index) {
+        co_await send(me, node.parent, members_below(me, root, me.index) * bytes);
     }
 }
 
-Task scatter_binomial(Member me, double bytes, std::uint32_t root) {
-    const Place place(me, root);
-    if (place.number != 0) {
-        co_await me.engine.receive(own_rank(me), before(me, place.above), me.tag);
+Task scatter_binomial(Member me, double bytes, std::uint32_t root, bool near_first) {
+    Node node = node_of(me, {Tree::binomial}, root);
+    if (!near_first) {
+        std::ranges::reverse(node.children);
     }
-    for (std::uint32_t distance = place.above / 2; distance > 0; distance /= 2) {
-        if (place.has_child(distance)) {
-            co_await me.engine.send(own_rank(me), after(me, distance), me.tag, place.below(distance) * bytes);
-        }
+    if (node.parent != me.index) {
+        co_await receive(me, node.parent);
+    }
+    for (const std::uint32_t child : node.children) {
+        co_await send(me, child, members_below(me, root, child) * bytes);
     }
 }
 
 Task allgather_ring(Member me, double bytes) {
-    for (std::uint32_t step = 1; step < me.communicator.size(); ++step) {
-        co_await pass_on(me, 1, bytes);
-    }
+    return in_rounds(me, me.communicator.size() - 1, [=](std::uint32_t /*round*/) { return around(me, 1, bytes); });
 }
 
 Task allgather_bruck(Member me, double bytes) {
+    return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) { // sends all that it has back around the ring
+        const std::uint32_t size = me.communicator.size();
+        const std::uint32_t has = 1U << round;
+        return around(me, size - has, std::min(has, size - has) * bytes);
+    });
+}
+
+Task allgather_recursive_doubling(Member me, double bytes) {
     const std::uint32_t size = me.communicator.size();
-    for (std::uint32_t has = 1; has < size; has *= 2) { // sends all that it has back around the ring
-        const double blocks = std::min(has, size - has);
-        co_await me.engine.send_receive(own_rank(me), before(me, has), me.tag, blocks * bytes, after(me, has), me.tag,
-                                        me.by_isend);
+    if (!std::has_single_bit(size)) {
+        return allgather_bruck(me, bytes);
     }
+    return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) {
+        const std::uint32_t distance = 1U << round;
+        return Exchange{me.index ^ distance, distance * bytes, me.index ^ distance};
+    });
+}
+
+Task allgather_neighbours(Member me, double bytes) {
+    const std::uint32_t size = me.communicator.size();
+    if (size % 2 != 0) {
+        return allgather_ring(me, bytes);
+    }
+    return in_rounds(me, size / 2, [=](std::uint32_t round) {
+        const std::uint32_t neighbour = (me.index + (me.index % 2 == round % 2 ? 1 : size - 1)) % size;
+        return Exchange{neighbour, (round == 0 ? 1 : 2) * bytes, neighbour};
+    });
+}
+
+Task alltoall_by_exclusive_or(Member me, double bytes) {
+    const std::uint32_t size = me.communicator.size();
+    if (!std::has_single_bit(size)) {
+        return alltoall_pairwise(me, bytes);
+    }
+    return in_rounds(me, size - 1, [=](std::uint32_t round) {
+        return Exchange{me.index ^ (round + 1), bytes, me.index ^ (round + 1)};
+    });
+}
+
+Task reduce_scatter_ring(Member me, double bytes) {
+    const std::uint32_t size = me.communicator.size();
+    const std::uint32_t previous = (me.index + size - 1) % size;
+    Posted posted(me, 2);
+    co_await posted.receive(0, previous);
+    for (std::uint32_t step = 1; step < size; ++step) {
+        co_await send(me, (me.index + 1) % size, bytes);
+        if (step + 1 < size) {
+            co_await posted.receive(step % 2, previous);
+        }
+        co_await posted.wait((step - 1) % 2);
+    }
+}
+
+Task barrier_recursive_doubling(Member me) {
+    const std::uint32_t cube = std::bit_floor(me.communicator.size());
+    const std::uint32_t beyond = me.communicator.size() - cube;
+    const auto last = static_cast<std::uint32_t>(std::bit_width(cube));
+    return in_rounds(me, last + 1, [=](std::uint32_t round) {
+        if (round > 0 && round < last && me.index < cube) {
+            const std::uint32_t partner = me.index ^ (1U << (round - 1));
+            return Exchange{partner, 0.0, partner};
+        }
+        if (me.index >= cube && round == 0) {
+            return Exchange{me.index - cube, 0.0, me.index - cube};
+        }
+        const bool has_pair = me.index < beyond;
+        return Exchange{has_pair && round == last ? me.index + cube : Exchange::nobody, 0.0,
+                        has_pair && round == 0 ? me.index + cube : Exchange::nobody};
+    });
+}
+
+Task barrier_linear(Member me) {
+    co_await gather_linear(me, 0.0, 0, Linear::posted);
+    co_await broadcast_tree(me, {0}, 0, {});
+}
+
+Task barrier_double_ring(Member me) {
+    const std::uint32_t size = me.communicator.size();
+    return in_rounds(me, 4, [=](std::uint32_t round) {
+        const bool sends = (round % 2 == 0) == (me.index == 0);
+        return sends ? Exchange{.to = (me.index + 1) % size} : Exchange{.from = (me.index + size - 1) % size};
+    });
 }
 
 Task alltoall_pairwise(Member me, double bytes) {
-    for (std::uint32_t step = 1; step < me.communicator.size(); ++step) {
-        co_await pass_on(me, step, bytes);
-    }
+    return in_rounds(me, me.communicator.size() - 1, [=](std::uint32_t round) { return around(me, round + 1, bytes); });
 }
 
 Task alltoall_bruck(Member me, double bytes) {
-    const std::uint32_t size = me.communicator.size();
-    for (std::uint32_t bit = 1; bit < size; bit *= 2) {
+    return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) {
+        const std::uint32_t size = me.communicator.size();
+        const std::uint32_t bit = 1U << round;
         const std::uint32_t whole = size / (2 * bit) * bit; // of the distances 0 to size - 1 those with the bit
         const std::uint32_t rest = size % (2 * bit);
-        const double blocks = whole + (rest > bit ? rest - bit : 0);
-        co_await pass_on(me, bit, blocks * bytes);
-    }
+        return around(me, bit, (whole + (rest > bit ? rest - bit : 0)) * bytes);
+    });
 }
 
 } // namespace lepaute::mpi

@@ -377,6 +377,8 @@ void Engine::handle_send(Rank rank) {
     } else if (receiver.receive_unmatched && receiver.operation.receive_from == rank &&
                receiver.operation.receive_tag == message.tag) {
         match(id, receiver.receive_posted_s);
+    } else if (!requests_.empty()) { // of a collective operation that posts its receives
+        offer(id);
     } else {
         add_unexpected(receiver, id);
         wake_who_asks(id);

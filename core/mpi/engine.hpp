@@ -270,8 +270,8 @@ public:
                                  {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
-    // ---- nonblocking operations (engine_requests.cpp), with tags below first_collective_tag ------------------------
-    /// Before the run, of a program that calls any of these. Its messages with such tags are all received by irecv().
+    // ---- nonblocking operations (engine_requests.cpp) ---------------------------------------------------------------
+    /// Before the run, of a program that calls any of these. irecv() receives its messages below first_collective_tag.
     void use_requests(Matching matching) {
         requests_.resize(ranks_.size());
         by_date_ = matching == Matching::by_date;

@@ -187,7 +187,9 @@ void Engine::arrive(std::uint32_t id, double date_s) {
     const Rank from = message.from;
     const Rank to = message.to;
     free_messages_.push_back(id);
-    if (message.sender_waits) {
+    if (message.send_request != no_request) {
+        complete(from, message.send_request, date_s, message);
+    } else if (message.sender_waits) {
         RankState& sender = ranks_[from];
         sender.send_pending = false;
         sender.send_done_s = std::max(sender.send_done_s, date_s);

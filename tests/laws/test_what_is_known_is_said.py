@@ -80,10 +80,11 @@ def study(
 
 
 def replayed(members: int) -> Callable[[Path], Words]:
-    """Of a program that gathers small blocks: recursive doubling of a power of two of ranks, else Bruck's algorithm."""
+    """Of a program of no MPI library: of three ranks, all have Bruck's allgather, of four each another reduction."""
 
     def words(folder: Path) -> Words:
-        calls = "".join(f"{rank} init\n{rank} allgather 8 8\n{rank} finalize\n" for rank in range(members))
+        call = "allgather 8 8" if members == 3 else "reduce 8 0 0"
+        calls = "".join(f"{rank} init\n{rank} {call}\n{rank} finalize\n" for rank in range(members))
         (folder / "t.txt").write_text(calls)
         base = {"platform": str(SMALL), "application": {"name": "trace", "recording": str(folder / "t.txt")}}
         levels = {"latency": {"path": "scale.latency", "levels": [1, 2]}}

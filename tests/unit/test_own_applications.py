@@ -157,6 +157,7 @@ def test_collectives_send_as_many_messages_as_their_algorithms(ranks: int) -> No
         ("gather", None): ranks - 1, ("scatter", None): ranks - 1, ("allgather", "ring"): ranks * (ranks - 1),
         ("allgather", "bruck"): ranks * rounds, ("alltoall", "pairwise"): ranks * (ranks - 1),
         ("alltoall", "bruck"): ranks * rounds, ("allreduce", "binomial"): 2 * (ranks - 1),
+        ("allgather", "recursive-doubling"): ranks * rounds, ("alltoall", "linear-posted"): ranks * (ranks - 1),
     }  # fmt: skip
     for (what, algorithm), messages in expected.items():
 

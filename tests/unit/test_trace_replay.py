@@ -127,7 +127,7 @@ def test_sendrecv_goes_both_ways_and_nobody_is_nobody(tmp_path: Path) -> None:
 def test_collective_operations_take_the_mean_of_sizes_that_differ(tmp_path: Path) -> None:
     def of(name: str, sizes: Sequence[float]) -> float:
         rows = [call(rank, name, comm=0, size_bytes=size, start_s=0.0) for rank, size in enumerate(sizes)]
-        return replayed(write(tmp_path / f"{name}{sizes[0]}.parquet", rows)).time_s.mean
+        return replayed(write(tmp_path / f"{name}{sizes[0]}.parquet", rows, mpi="MPICH")).time_s.mean
 
     assert of("Allgatherv", (2e6, 0.0, 1e6, 1e6)) == of("Allgather", (1e6,) * 4) > 0.0
     assert of("Alltoallv", (8e6, 0.0, 4e6, 4e6)) == of("Alltoall", (4e6,) * 4) > 0.0
@@ -198,7 +198,7 @@ def test_other_ranks_than_those_of_the_recording_are_refused_with_what_to_do(ref
 def test_a_collective_operation_that_a_rank_leaves_out_is_named(tmp_path: Path) -> None:
     rows = [call(0, "Allreduce", comm=0, size_bytes=8.0), call(1, "Allreduce", comm=0, size_bytes=8.0)]
     path = write(tmp_path / "run.parquet", [*rows, call(1, "Barrier", comm=0)])
-    with pytest.raises(InputError, match=r"rank 1 calls barrier \(MPI_Barrier\), which rank 0 leaves out"):
+    with pytest.raises(InputError, match=r"rank 1 calls barrier, [a-z-]+ \(MPI_Barrier\), which rank 0 leaves"):
         replayed(path)
 
 

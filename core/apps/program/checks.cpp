@@ -29,7 +29,7 @@ std::string peer_text(std::uint32_t peer, std::uint32_t tag) {
 
 bool same(const Op& one, const Op& other) {
     return one.code == other.code && one.algorithm == other.algorithm && one.peer == other.peer && one.m == other.m &&
-           (one.tag == 0) == (other.tag == 0);
+           one.n == other.n && one.k == other.k && (one.tag == 0) == (other.tag == 0);
 }
 
 } // namespace
@@ -67,6 +67,8 @@ void Parameters::check_op(const Op& op, const List& list, std::size_t members) c
     }
     if (is_collective(op.code)) {
         below("ops.peer", op.peer, members);
+        check_number("ops.k", op.k, 0.0, static_cast<double>(most_requests));
+        check_number("ops.n", op.n > 0.0 ? op.m / op.n : 0.0, 0.0, static_cast<double>(most_requests));
         if (op.tag != 0) { // step by step they block
             check_number("ops.tag", op.tag == mpi::any ? 1U : op.tag, 1U, next ? 0U : most_requests);
         }

@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint32_t first_stream = 32;
 
 /// Of the phases of a trace: collective operations, in the order of their codes.
-constexpr std::array<std::string_view, collective_count> phases{"barrier", "bcast",   "reduce",    "allreduce",
-                                                                "gather",  "scatter", "allgather", "alltoall"};
+constexpr std::array<std::string_view, collective_count> phases{
+    "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"};
 
 std::size_t phase_of(Code code) { return static_cast<std::size_t>(code) - static_cast<std::size_t>(Code::barrier); }
 
@@ -25,30 +25,68 @@ std::shared_ptr<const Result::Names> names_of(const Parameters& parameters) {
     return names;
 }
 
+/// Algorithms from linear to in_order_binary are those of trees. near_first: of a reduction the smallest subtree.
+mpi::Shape shape_of(const Op& op) {
+    const auto number = static_cast<std::size_t>(op.algorithm) - static_cast<std::size_t>(Algorithm::linear);
+    const bool is_up = op.code == Code::reduce && op.algorithm == Algorithm::near_first;
+    const bool has_digits = op.algorithm == Algorithm::k_nomial;
+    return {is_up ? mpi::Tree::binomial : static_cast<mpi::Tree>(number), op.n,
+            std::clamp(static_cast<Rank>(op.k), has_digits ? 2U : 1U, has_digits ? 256U : mpi::any)};
+}
+
 /// The algorithm of a collective operation.
 Task of_collective(mpi::Member me, const Op& op) {
+    using mpi::Linear;
     const mpi::Vector vector{static_cast<std::uint64_t>(op.m), 1.0, 0.0};
+    const Algorithm algorithm = op.algorithm;
     switch (op.code) {
     case Code::broadcast:
-        return mpi::broadcast_binomial(me, vector, op.peer);
+        return algorithm <= Algorithm::rabenseifner   ? mpi::broadcast_binomial(me, vector, op.peer)
+               : algorithm == Algorithm::split_binary ? mpi::broadcast_split_binary(me, vector, op.peer, op.n)
+                                                      : mpi::broadcast_tree(me, vector, op.peer, shape_of(op));
     case Code::reduce:
-        return op.algorithm == Algorithm::rabenseifner ? mpi::reduce_rabenseifner(me, vector, op.peer)
-                                                       : mpi::reduce_binomial(me, vector, op.peer);
+        return algorithm == Algorithm::rabenseifner  ? mpi::reduce_rabenseifner(me, vector, op.peer)
+               : algorithm < Algorithm::rabenseifner ? mpi::reduce_binomial(me, vector, op.peer)
+               : algorithm == Algorithm::linear      ? mpi::gather_linear(me, op.m, op.peer, Linear::last_first)
+                                                     : mpi::reduce_tree(me, vector, op.peer, shape_of(op));
     case Code::allreduce:
-        return op.algorithm == Algorithm::binomial       ? mpi::allreduce_binomial(me, vector)
-               : op.algorithm == Algorithm::ring         ? mpi::allreduce_ring(me, vector)
-               : op.algorithm == Algorithm::rabenseifner ? mpi::allreduce_rabenseifner(me, vector)
-                                                         : mpi::allreduce_recursive_doubling(me, vector);
+        return algorithm == Algorithm::binomial              ? mpi::allreduce_binomial(me, vector)
+               : algorithm == Algorithm::ring                ? mpi::allreduce_ring(me, vector)
+               : algorithm == Algorithm::rabenseifner        ? mpi::allreduce_rabenseifner(me, vector)
+               : algorithm == Algorithm::rabenseifner_halves ? mpi::allreduce_rabenseifner(me, vector, true)
+                                                             : mpi::allreduce_recursive_doubling(me, vector);
     case Code::gather:
-        return mpi::gather_binomial(me, op.m, op.peer);
+        return algorithm == Algorithm::linear          ? mpi::gather_linear(me, op.m, op.peer, Linear::first_first)
+               : algorithm == Algorithm::linear_posted ? mpi::gather_linear(me, op.m, op.peer, Linear::posted)
+               : algorithm == Algorithm::on_request    ? mpi::gather_on_request(me, op.m, op.peer, op.n)
+                                                       : mpi::gather_binomial(me, op.m, op.peer);
     case Code::scatter:
-        return mpi::scatter_binomial(me, op.m, op.peer);
+        return algorithm == Algorithm::linear          ? mpi::scatter_linear(me, op.m, op.peer)
+               : algorithm == Algorithm::linear_posted ? mpi::broadcast_tree(me, vector, op.peer, {})
+               : algorithm == Algorithm::near_first    ? mpi::scatter_binomial(me, op.m, op.peer, true)
+                                                       : mpi::scatter_binomial(me, op.m, op.peer);
     case Code::allgather:
-        return op.algorithm == Algorithm::bruck ? mpi::allgather_bruck(me, op.m) : mpi::allgather_ring(me, op.m);
+        return algorithm == Algorithm::bruck                ? mpi::allgather_bruck(me, op.m)
+               : algorithm == Algorithm::neighbours         ? mpi::allgather_neighbours(me, op.m)
+               : algorithm == Algorithm::pairwise           ? mpi::alltoall_pairwise(me, op.m)
+               : algorithm == Algorithm::recursive_doubling ? mpi::allgather_recursive_doubling(me, op.m)
+                                                            : mpi::allgather_ring(me, op.m);
     case Code::alltoall:
-        return op.algorithm == Algorithm::bruck ? mpi::alltoall_bruck(me, op.m) : mpi::alltoall_pairwise(me, op.m);
+        return algorithm == Algorithm::bruck           ? mpi::alltoall_bruck(me, op.m)
+               : algorithm == Algorithm::linear_posted ? mpi::alltoall_linear(me, op.m, static_cast<Rank>(op.k))
+               : algorithm == Algorithm::exclusive_or  ? mpi::alltoall_by_exclusive_or(me, op.m)
+                                                       : mpi::alltoall_pairwise(me, op.m);
+    case Code::reduce_scatter:
+        return algorithm == Algorithm::ring ? mpi::reduce_scatter_ring(me, op.m)
+               : algorithm == Algorithm::pairwise
+                   ? mpi::alltoall_pairwise(me, op.m)
+                   : mpi::reduce_scatter_halving(me, op.m, algorithm == Algorithm::butterfly);
     default:
-        return mpi::barrier_dissemination(me);
+        return algorithm == Algorithm::linear               ? mpi::barrier_linear(me)
+               : algorithm == Algorithm::double_ring        ? mpi::barrier_double_ring(me)
+               : algorithm == Algorithm::binomial           ? mpi::allreduce_binomial(me, {0})
+               : algorithm == Algorithm::recursive_doubling ? mpi::barrier_recursive_doubling(me)
+                                                            : mpi::barrier_dissemination(me);
     }
 }
 
@@ -319,8 +357,9 @@ Task Program::run_agent(Rank number) {
 Task Program::collective(Rank rank, const Op& op) {
     const double start_s = engine_.clock(rank);
     const Membership* const own = membership(rank, op.which); // which has been checked: no rank calls for others
-    const mpi::Member me{engine_, communicators_[op.which], own == nullptr ? 0 : own->index,
-                         mpi::first_collective_tag | op.which, true};
+    const mpi::Member me{
+        engine_, communicators_[op.which], own == nullptr ? 0 : own->index, mpi::first_collective_tag | op.which,
+        true,    own_requests_[rank]};
     if (me.communicator.size() > 1) {
         co_await of_collective(me, op);
     }

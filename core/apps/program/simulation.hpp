@@ -41,28 +41,20 @@ enum class Code : std::uint8_t {
     scatter,
     allgather,
     alltoall,
+    reduce_scatter,
     count
 };
 constexpr auto words_of(Code /*enum*/) noexcept {
-    return std::to_array<Word<Code>>({{Code::send, "send"},
-                                      {Code::ssend, "ssend"},
-                                      {Code::receive, "receive"},
-                                      {Code::isend, "isend"},
-                                      {Code::irecv, "irecv"},
-                                      {Code::waitall, "waitall"},
-                                      {Code::waitany, "waitany"},
-                                      {Code::probe, "probe"},
-                                      {Code::exchange, "exchange"},
-                                      {Code::compute, "compute"},
-                                      {Code::step, "step"},
-                                      {Code::barrier, "barrier"},
-                                      {Code::broadcast, "bcast"},
-                                      {Code::reduce, "reduce"},
-                                      {Code::allreduce, "allreduce"},
-                                      {Code::gather, "gather"},
-                                      {Code::scatter, "scatter"},
-                                      {Code::allgather, "allgather"},
-                                      {Code::alltoall, "alltoall"}});
+    return std::to_array<Word<Code>>({{Code::send, "send"},           {Code::ssend, "ssend"},
+                                      {Code::receive, "receive"},     {Code::isend, "isend"},
+                                      {Code::irecv, "irecv"},         {Code::waitall, "waitall"},
+                                      {Code::waitany, "waitany"},     {Code::probe, "probe"},
+                                      {Code::exchange, "exchange"},   {Code::compute, "compute"},
+                                      {Code::step, "step"},           {Code::barrier, "barrier"},
+                                      {Code::broadcast, "bcast"},     {Code::reduce, "reduce"},
+                                      {Code::allreduce, "allreduce"}, {Code::gather, "gather"},
+                                      {Code::scatter, "scatter"},     {Code::allgather, "allgather"},
+                                      {Code::alltoall, "alltoall"},   {Code::reduce_scatter, "reduce_scatter"}});
 }
 [[nodiscard]] constexpr bool is_collective(Code code) noexcept { return code >= Code::barrier; }
 inline constexpr std::size_t collective_count =
@@ -76,7 +68,22 @@ enum class Algorithm : std::uint8_t {
     bruck,
     pairwise,
     dissemination,
-    rabenseifner
+    rabenseifner,
+    linear,
+    chains,
+    binary,
+    near_first,
+    k_nomial,
+    in_order_binary,
+    split_binary,
+    linear_posted,
+    on_request,
+    neighbours,
+    halving,
+    butterfly,
+    rabenseifner_halves,
+    exclusive_or,
+    double_ring
 };
 constexpr auto words_of(Algorithm /*enum*/) noexcept {
     return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
@@ -86,7 +93,22 @@ constexpr auto words_of(Algorithm /*enum*/) noexcept {
                                            {Algorithm::bruck, "bruck"},
                                            {Algorithm::pairwise, "pairwise"},
                                            {Algorithm::dissemination, "dissemination"},
-                                           {Algorithm::rabenseifner, "rabenseifner"}});
+                                           {Algorithm::rabenseifner, "rabenseifner"},
+                                           {Algorithm::linear, "linear"},
+                                           {Algorithm::linear_posted, "linear-posted"},
+                                           {Algorithm::on_request, "on-request"},
+                                           {Algorithm::chains, "chains"},
+                                           {Algorithm::binary, "binary"},
+                                           {Algorithm::split_binary, "split-binary"},
+                                           {Algorithm::in_order_binary, "in-order-binary"},
+                                           {Algorithm::near_first, "near-first"},
+                                           {Algorithm::k_nomial, "k-nomial"},
+                                           {Algorithm::neighbours, "neighbours"},
+                                           {Algorithm::halving, "halving"},
+                                           {Algorithm::butterfly, "butterfly"},
+                                           {Algorithm::rabenseifner_halves, "rabenseifner-halves"},
+                                           {Algorithm::exclusive_or, "exclusive-or"},
+                                           {Algorithm::double_ring, "double-ring"}});
 }
 
 /// One operation, of any rank; several ranks and steps may share it.
@@ -98,9 +120,9 @@ struct Op {
     std::uint32_t tag = mpi::any;
     std::uint32_t which = 0; // a request, a list (waits, exchange), a kernel, or a communicator
     double m = 0.0;          // bytes of a message; m, n, k of a kernel
-    double n = 0.0;
-    double k = 0.0;
-    std::uint32_t line = 0; // of the program's text
+    double n = 0.0;          // bytes of a segment of a collective operation; 0: it has none
+    double k = 0.0;          // chains, children of a k-nomial tree, or messages at once of a collective operation
+    std::uint32_t line = 0;  // of the program's text
 
     template <class Visit>
     static void fields(Visit visit) {

@@ -38,7 +38,7 @@ class Layers(Public):
     noise        : of single calls and messages, episodes, and the wandering of cores
     network      : errors of the models of messages: latencies, transfers, links
     overheads    : errors of the CPU time of calls, those of messages and of probes
-    collectives  : the algorithms of an emulated program's collective operations, where its MPI library is not said
+    collectives  : the algorithms of collective operations of emulations and replays whose MPI library is not known
     extrapolation : errors of kernel models at sizes outside of those they were fitted to, in proportion to the distance
     own_code     : how much faster a replayed program's own code is than where it was recorded, between two bounds, and
                    how fast that machine was when it was recorded

@@ -249,8 +249,10 @@ def simulate(
     Raises RuntimeError as the core does, and InputError for what it does not take.
     """
     chosen = (None, None) if trace is None else trace.to_core(behaviour.application.ranks)
-    drawn = seed if run_seed is None else run_seed
-    parameters = behaviour.core_parameters(sampled=sampled, trial_steps=trial_steps, seed=drawn)
+    of_run = seed if run_seed is None else run_seed
+    if "collectives" in behaviour.draws and not layers.collectives:
+        of_run = 1
+    parameters = behaviour.core_parameters(sampled=sampled, trial_steps=trial_steps, seed=of_run)
     program: Any = getattr(_core, f"simulate_{behaviour.application.about.core}")
     try:
         result: _core.RunResult = program(parameters, machine, layers, core_of_rank, seed, *chosen, run_seed, progress)

@@ -125,7 +125,7 @@ class Laid:
     asks          : whether its course depends on what messages bring: it has no parameters then
     reads         : SHA-256 of the files that `run` has read
     unseeded      : what in it no seed repeats, as app.py:12: random.random()
-    approximated  : calls for whose algorithms others stand
+    approximated  : calls for whose algorithms others stand;  undecided : calls for which libraries take different ones
     """
 
     parameters: Any
@@ -137,6 +137,7 @@ class Laid:
     reads: Mapping[str, str] = field(default_factory=dict)
     unseeded: tuple[str, ...] = ()
     approximated: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
 
     def caveats(self, application: Any) -> list[str]:
         """Caveats for the reader: what no seed repeats, and files that are read when nobody can write that down."""

@@ -21,11 +21,11 @@ ALGORITHMS = {
     "barrier": ("dissemination",),
     "bcast": ("binomial",),
     "reduce": ("binomial",),
-    "allreduce": ("recursive-doubling", "ring", "binomial"),
+    "allreduce": ("recursive-doubling", "ring", "binomial", "rabenseifner"),
     "gather": ("binomial",),
     "scatter": ("binomial",),
-    "allgather": ("ring", "bruck"),
-    "alltoall": ("pairwise", "bruck"),
+    "allgather": ("ring", "bruck", "recursive-doubling", "neighbours"),
+    "alltoall": ("pairwise", "bruck", "linear-posted", "exclusive-or"),
 }
 
 
@@ -128,7 +128,7 @@ class Communicator:
         return self._collective("reduce", size_bytes, root)
 
     def allreduce(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Allreduce; algorithm: recursive-doubling, ring or binomial."""
+        """MPI_Allreduce; algorithm: one of `ALGORITHMS`, recursive-doubling unless given."""
         return self._collective("allreduce", size_bytes, 0, algorithm)
 
     def gather(self, size_bytes: float, root: int = 0) -> Operation:
@@ -140,11 +140,11 @@ class Communicator:
         return self._collective("scatter", size_bytes, root)
 
     def allgather(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Allgather of this many bytes of each rank; algorithm: ring or bruck."""
+        """MPI_Allgather of this many bytes of each rank; algorithm: ring unless given."""
         return self._collective("allgather", size_bytes, 0, algorithm)
 
     def alltoall(self, size_bytes: float, algorithm: str | None = None) -> Operation:
-        """MPI_Alltoall of this many bytes from each rank to each other; algorithm: pairwise or bruck."""
+        """MPI_Alltoall of this many bytes from each rank to each other; algorithm: pairwise unless given."""
         return self._collective("alltoall", size_bytes, 0, algorithm)
 
     def split(self, colour: int | None, key: int = 0) -> Operation:

@@ -21,6 +21,7 @@ from lepaute.kit.text import exact_number, percent
 from lepaute.simulate.application import About, Application, Problem
 from lepaute.simulate.apps.own.values import kernel_of
 from lepaute.simulate.apps.replay import own_code as own_codes
+from lepaute.simulate.apps.replay.collectives import LIBRARIES, library_of
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.platform import load_platform
@@ -56,13 +57,12 @@ class _Recording:
         self._laid: dict[tuple[frozenset[str], str], Laid] = {}
         self._lock = Lock()
 
-    def laid(self, modelled: frozenset[str], collectives: str) -> "Laid":
+    def laid(self, modelled: frozenset[str], library: str) -> "Laid":
         """The program, where kernels of these names take the time of models."""
-        from lepaute.simulate.apps.replay.collectives import library_of
         from lepaute.simulate.apps.replay.laying import laid_down
 
         with self._lock:
-            key = (modelled, library_of(self.survey.metadata.get("mpi")) if collectives == "auto" else collectives)
+            key = (modelled, library)
             if key not in self._laid:
                 self._laid[key] = laid_down(self._parts, self.survey, *key)
             return self._laid[key]
@@ -99,7 +99,14 @@ class ReplayBehaviour(LaidBehaviour):
         modelled = frozenset(KERNELS)  # kernels that take the time of the platform's models
         if self._platform is not None:
             modelled = frozenset(models_of(self.platform.kernels, KERNELS, self.application.threads_per_rank))
-        return self.recording.laid(modelled & self.recording.survey.names, self.application.collectives)
+        library = self.library or LIBRARIES[(seed - 1) % len(LIBRARIES)]
+        return self.recording.laid(modelled & self.recording.survey.names, library)
+
+    @property
+    def library(self) -> str | None:
+        """Library whose rules choose algorithms; None where it is not known: runs follow them in turn, by seed."""
+        chosen = self.application.collectives
+        return library_of(self.recording.survey.metadata.get("mpi")) if chosen == "auto" else chosen
 
     @property
     def kernels(self) -> Kernels:
@@ -109,13 +116,19 @@ class ReplayBehaviour(LaidBehaviour):
 
     @property
     def draws(self) -> frozenset[str]:
-        return frozenset({"own_code"} if self.factor.relative_sd > 0.0 else ())
+        is_open = self.library is None and self.laid().undecided
+        return frozenset(["own_code"] * (self.factor.relative_sd > 0.0) + ["collectives"] * bool(is_open))
 
     @property
     def approximated(self) -> tuple[str, ...]:
-        names = ", ".join(self.laid().approximated)
-        text = "Bruck's algorithm, which sends other messages, stands for recursive doubling or halving"
-        return (f"{text} in {names}",) if names else ()
+        laid, texts = self.laid(), []
+        if names := ", ".join(laid.approximated):
+            texts.append(f"exchanges of pairs, which post less at once, stand for a linear algorithm in {names}")
+        if self.library is None and (names := ", ".join(laid.undecided)):
+            recorded = self.recording.survey.metadata.get("mpi")
+            unknown = f"those of {recorded:.40} are not known" if recorded else "no MPI library is named"
+            texts.append(f"{names} by algorithms of Open MPI and MPICH, runs in turn, as {unknown} (--collectives)")
+        return tuple(texts)
 
     @cached_property
     def factor(self) -> own_codes.Factor:
@@ -218,8 +231,8 @@ class TraceReplay(Application):
     collectives: Collectives = field(
         default="auto",
         metadata=option(
-            "MPI library whose rules choose the algorithms of collective operations; auto: the recording's, else "
-            "openmpi",
+            "MPI library whose rules choose the algorithms of collective operations; auto: the recording's; where that "
+            "is not known, runs take turns",
             choices=get_args(Collectives),
         ),
     )

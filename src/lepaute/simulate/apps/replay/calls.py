@@ -48,16 +48,16 @@ class Call(NamedTuple):
 
 _NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
 _COLLECTIVES = {
-    **dict.fromkeys(ALL_TO_ALL, Call(Does.MEETS, "allgather")),
+    **{name: Call(Does.MEETS, "allgatherv" if name == "MPI_Allgatherv" else "allgather") for name in ALL_TO_ALL},
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
     "MPI_Bcast": Call(Does.MEETS, "bcast"),
     "MPI_Reduce": Call(Does.MEETS, "reduce"),
-    # The messages of a scan by recursive doubling are those of an allreduce.
-    **dict.fromkeys(("MPI_Allreduce", "MPI_Scan", "MPI_Exscan"), Call(Does.MEETS, "allreduce")),
-    **dict.fromkeys(("MPI_Gather", "MPI_Gatherv"), Call(Does.MEETS, "gather")),
-    **dict.fromkeys(("MPI_Scatter", "MPI_Scatterv"), Call(Does.MEETS, "scatter")),
-    **dict.fromkeys(("MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw"), Call(Does.MEETS, "alltoall")),
-    **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Reduce_scatter_block"), Call(Does.MEETS, "reduce_scatter")),
+    "MPI_Allreduce": Call(Does.MEETS, "allreduce"),
+    **dict.fromkeys(("MPI_Scan", "MPI_Exscan"), Call(Does.MEETS, "scan")),
+    **{f"MPI_{code.capitalize()}": Call(Does.MEETS, code) for code in ("gather", "gatherv", "scatter", "scatterv")},
+    "MPI_Alltoall": Call(Does.MEETS, "alltoall"),
+    **dict.fromkeys(("MPI_Alltoallv", "MPI_Alltoallw"), Call(Does.MEETS, "alltoallv")),
+    **{f"MPI_{code.capitalize()}": Call(Does.MEETS, code) for code in ("reduce_scatter", "reduce_scatter_block")},
 }
 CALLS = {
     **dict.fromkeys(("MPI_Send", "MPI_Rsend"), Call(Does.BLOCKS, "send")),

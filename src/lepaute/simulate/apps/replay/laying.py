@@ -17,7 +17,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
-from lepaute.simulate.apps.replay.collectives import parts_of
+from lepaute.simulate.apps.replay.collectives import LIBRARIES, parts_of
 from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
 from lepaute.simulate.trace.consistency import Consistency
 from lepaute.simulate.trace.messages import BETWEEN_TWO, BLOCKING_OF, CREATIONS, SENDS, TESTS
@@ -173,14 +173,16 @@ def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str],
             step_of = max(step_of, ops.count(step))
             code[rank] = _core.ProgramRankCode(ops, [(0, len(ops), 1)])
     parameters = operations.parameters(survey.members, code, step_of)
-    approximated = operations.approximated(survey.members)
     del code
     try:
         _core.check_program(parameters)
     except ValueError as error:
         raise InputError(f"{survey.where}: {error}") from error
     events = 1.0 * survey.rows + survey.meetings * (2.0 * survey.ranks.bit_length())
-    return Laid(parameters, step_of, events, len(operations.kernels) > 1, False, approximated=approximated)
+    approximated, undecided = tuple(operations.approximated), tuple(operations.undecided)
+    return Laid(
+        parameters, step_of, events, len(operations.kernels) > 1, False, approximated=approximated, undecided=undecided
+    )
 
 
 class RecordedPart:
@@ -299,15 +301,20 @@ class RecordedPart:
             def one(at: int) -> int:
                 name, group, request = trace.names[trace.name[rows[at]]], int(which[at]), int(ends[at])
                 blocks = name not in BLOCKING_OF
-                parts = parts_of(CALLS[name].code, float(sizes[at]), int(members[at]), self.library, blocks=blocks)
+                call = (CALLS[name].code, float(sizes[at]), int(members[at]))
+                parts = parts_of(*call, self.library, blocks=blocks)
+                if any(parts_of(*call, library, blocks=blocks) != parts for library in LIBRARIES):
+                    self.operations.undecided[name] = None
                 if second and len(parts) == 1:
                     return NONE
                 part = parts[second]
+                if part.stands_in:
+                    self.operations.approximated[name] = None
                 # The last part ends the request.
                 tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
                 index = self.survey.place_of[group].get(int(root[at]), 0)
-                size = float(round(part.size_bytes))
-                return self.operations.number(part.code, name, index, tag, group, (size,), part.algorithm)
+                amounts = (float(round(part.size_bytes)), part.segment_bytes, part.fan_out)
+                return self.operations.number(part.code, name, index, tag, group, amounts, part.algorithm)
 
             return one
 

@@ -18,13 +18,18 @@ NONE = -1
 
 
 class Operations:
-    """The operations of all ranks, each that differs once."""
+    """The operations of all ranks, without repetitions.
+
+    approximated : calls for whose algorithms others stand;  undecided : calls for which libraries take different ones
+    """
 
     def __init__(self) -> None:
         self.ops: list[tuple[Any, ...]] = []
         self.lists: dict[tuple[int, ...], int] = {}
         self.lines: dict[str, int] = {"": 0}
         self.kernels: dict[str, int] = {COMPUTING: 0}
+        self.approximated: dict[str, None] = {}
+        self.undecided: dict[str, None] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def number(
@@ -65,13 +70,6 @@ class Operations:
         if not requests:
             return NONE
         return self.number("waitall", name, which=self.lists.setdefault(tuple(requests), len(self.lists)))
-
-    def approximated(self, communicators: list[list[int]]) -> tuple[str, ...]:
-        """Calls, but of MPI_C..., whose messages differ: of powers of two no library has Bruck's allgather."""
-        names = list(self.lines)
-        calls = [(names[op[-1]], len(communicators[op[4]])) for op in self.ops if op[:2] == ("allgather", "bruck")]
-        other = [name for name, ranks in calls if ranks & (ranks - 1) == 0 or "llgather" not in name]
-        return tuple(dict.fromkeys(name for name in other if not name.startswith("MPI_C")))
 
     def parameters(self, communicators: list[list[int]], rank_code: Sequence[Any], steps: int) -> Any:
         parameters = _core.ProgramParameters()
