@@ -24,31 +24,26 @@ public:
         }
     }
     [[nodiscard]] double bound(std::size_t low, std::size_t high) const noexcept {
-        double sum = 0.0;
-        for (const LogTable& one : tables_) {
-            sum += one.bound(low, high);
-        }
-        return sum;
+        return sum(tables_, [=](const LogTable& table) { return table.bound(low, high); });
     }
     [[nodiscard]] double estimate(std::size_t low, std::size_t high) const noexcept {
-        double sum = 0.0;
-        for (const LogTable& one : tables_) {
-            sum += one.estimate(low, high);
-        }
-        return sum;
+        return sum(tables_, [=](const LogTable& table) { return table.estimate(low, high); });
     }
     [[nodiscard]] bool exact(std::size_t low, std::size_t high) const noexcept {
         return std::all_of(tables_.begin(), tables_.end(), [&](const LogTable& one) { return one.exact(low, high); });
     }
     double refine(std::size_t low, std::size_t high) {
-        double sum = 0.0;
-        for (LogTable& one : tables_) {
-            sum += one.refine(low, high);
-        }
-        return sum;
+        return sum(tables_, [=](LogTable& table) { return table.refine(low, high); });
     }
 
 private:
+    template <class Tables, class Cost> static double sum(Tables& tables, const Cost& cost) {
+        double all = 0.0;
+        for (auto& table : tables) {
+            all += cost(table);
+        }
+        return all;
+    }
     std::vector<LogTable> tables_;
 };
 

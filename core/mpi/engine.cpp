@@ -394,7 +394,7 @@ void Engine::post_receive(Rank rank, double posted_s) {
     state.receive_pending = true;
     state.receive_unmatched = true;
     state.receive_posted_s = posted_s;
-    const std::uint32_t found = find_unexpected(state, state.operation.receive_from, state.operation.receive_tag);
+    const std::uint32_t found = first_for(state, {state.operation.receive_from, state.operation.receive_tag});
     if (found != none) {
         remove_unexpected(state, found);
         if (found_computing(state, messages_[found])) {
@@ -405,14 +405,18 @@ void Engine::post_receive(Rank rank, double posted_s) {
     state.found_s = never;
 }
 
-void Engine::match(std::uint32_t id, double posted_s) {
-    Message& message = messages_[id];
-    message.matched = true;
+void Engine::count_size(const Message& message) {
     if (counts_sizes_) {
         const models::NetworkClass& links = network_.of(message.link_class);
         const auto which = static_cast<std::size_t>(message.link_class);
         statistics_.use[which].note(links, links.at(message.bytes), message.bytes);
     }
+}
+
+void Engine::match(std::uint32_t id, double posted_s) {
+    Message& message = messages_[id];
+    message.matched = true;
+    count_size(message);
     ranks_[message.to].receive_unmatched = false;
     if (!message.started) {
         start_transfer(id, std::max(message.ready_s, posted_s));
@@ -442,15 +446,6 @@ void Engine::finish_if_complete(Rank rank) {
         trace_operation(state, rank, date_s);
     }
     resume(rank, date_s + state.receive_overhead_s);
-}
-
-std::uint32_t Engine::find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept {
-    for (std::uint32_t id = state.unexpected; id != none; id = messages_[id].next) {
-        if (messages_[id].from == from && messages_[id].tag == tag) {
-            return id;
-        }
-    }
-    return none;
 }
 
 std::uint32_t Engine::first_for(const RankState& state, const Unmatched& wanted) const noexcept {
@@ -503,6 +498,11 @@ void Engine::resume(Rank rank, double date_s) {
     if (state.operation.kind != Operation::Kind::probe && state.operation.kind != Operation::Kind::await_message) {
         state.left_s = date_s;
     }
+    end_operation(rank);
+}
+
+void Engine::end_operation(Rank rank) {
+    RankState& state = ranks_[rank];
     state.operation.kind = Operation::Kind::none;
     if (state.inside_post) {
         state.inside_post = false;

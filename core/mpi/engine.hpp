@@ -444,6 +444,7 @@ private:
     void post_probe(Rank rank);
     void answer_probe(Rank rank);
     void match(std::uint32_t id, double posted_s);
+    void count_size(const Message& message);
     /// Was the message posted while its receiver computed, which found it by a probe?
     [[nodiscard]] static bool found_computing(const RankState& receiver, const Message& message) noexcept {
         return receiver.found_s != never && message.ready_s > receiver.left_s && message.ready_s < receiver.found_s;
@@ -477,12 +478,12 @@ private:
     void wake_who_asks(std::uint32_t id);
     void resume(Rank rank, double date_s);
     void go_on(Rank rank);
+    void end_operation(Rank rank);
     void trace_operation(const RankState& state, Rank rank, double end_s);
     void add_unexpected(RankState& state, std::uint32_t id) noexcept;
     void remove_unexpected(RankState& state, std::uint32_t id) noexcept;
     [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
-    [[nodiscard]] std::uint32_t find_unexpected(const RankState& state, Rank from, std::uint32_t tag) const noexcept;
-    /// The same where source and tag may be `any`.
+    /// The first message that came for it; none: none did.
     [[nodiscard]] std::uint32_t first_for(const RankState& state, const Unmatched& wanted) const noexcept;
     [[nodiscard]] double latency_s(const Message& message) const;
     [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;

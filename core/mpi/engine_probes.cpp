@@ -20,7 +20,7 @@ void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
 Engine::Probed Engine::look(Rank rank, Rank from, std::uint32_t tag) const noexcept {
     const RankState& state = ranks_[rank];
     const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
-    const std::uint32_t found = find_unexpected(state, from, tag);
+    const std::uint32_t found = first_for(state, {from, tag});
     if (found != none) {
         const double date_s = visible_s(messages_[found]);
         return date_s <= seen_s ? Probed::found : date_s != never || seen_s <= now_s_ ? Probed::nothing : Probed::open;
@@ -51,7 +51,7 @@ void Engine::answer_probe(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
     const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
-    const std::uint32_t found = find_unexpected(state, operation.receive_from, operation.receive_tag);
+    const std::uint32_t found = first_for(state, {operation.receive_from, operation.receive_tag});
     state.answer = found != none && visible_s(messages_[found]) <= seen_s;
     if (state.answer) {
         state.found_s = state.clock_s;
@@ -84,12 +84,7 @@ void Engine::wake_who_asks(std::uint32_t id) {
     state.awaiting = false;
     if (state.operation.kind == Operation::Kind::learn_arrival) {
         state.date_answer_s = date_s;
-        state.operation.kind = Operation::Kind::none;
-        if (state.inside_post) {
-            state.inside_post = false;
-        } else {
-            ready_.push_back(message.to);
-        }
+        end_operation(message.to);
         return;
     }
     state.found_s = state.clock_s;

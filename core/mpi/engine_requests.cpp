@@ -102,11 +102,7 @@ void Engine::match_request(std::uint32_t id, std::uint32_t number) {
     request.nth = message.nth;
     message.matched = true;
     message.receive_request = number;
-    if (counts_sizes_) {
-        const models::NetworkClass& links = network_.of(message.link_class);
-        const auto which = static_cast<std::size_t>(message.link_class);
-        statistics_.use[which].note(links, links.at(message.bytes), message.bytes);
-    }
+    count_size(message);
     if (!message.started) {
         const double date_s = std::max(message.ready_s, request.posted_s);
         if (date_s > now_s_ && !message.local) {

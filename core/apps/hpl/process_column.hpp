@@ -61,8 +61,7 @@ struct Program::ProcessColumn {
     std::vector<PivotRound> rounds;   // log2(power) x power
     std::vector<Delivery> deliveries; // what each process sends in each round
     PivotRounds over_rounds;
-    double per_flow = 0.0;       // of the messages that cross, relative to their time alone, at most
-    std::vector<double> began_s; // a round
+    double per_flow = 0.0; // of the messages that cross, relative to their time alone, at most
     std::vector<double> ready_s;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ways; // between nodes, of the messages that cross
     std::vector<std::uint32_t> nodes;                          // that these leave, and reach
@@ -76,7 +75,7 @@ struct Program::ProcessColumn {
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
-          began_s(processes.size()), ready_s(processes.size()) {
+          ready_s(processes.size()) {
         const Shape& shape = program.shape_at(panel.start);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
@@ -380,8 +379,6 @@ struct Program::ProcessColumn {
         }
     }
 
-    [[nodiscard]] bool in_bulk() const { return !any_traced && !program.engine_.counts_sizes(); }
-
     /// The rounds of messages that have their links for themselves.
     void exchange_alone() {
         const std::uint32_t power = std::bit_floor(p());
@@ -392,10 +389,6 @@ struct Program::ProcessColumn {
                 continue;
             }
             const Delivery* sent = deliveries.data() + first;
-            if (in_bulk()) {
-                exchange_untraced(bit, power, sent);
-                continue;
-            }
             for (std::uint32_t d = 0; d < power; ++d) {
                 if (d < (d ^ bit)) {
                     exchange(processes[d], sent[d], processes[d ^ bit], sent[d ^ bit]);
@@ -440,7 +433,7 @@ struct Program::ProcessColumn {
     }
 
     void count_messages() {
-        if (all_eager || in_bulk()) {
+        if (all_eager) {
             program.engine_.statistics().messages += combined_messages;
             program.engine_.statistics().bytes += combined_bytes;
             if (program.engine_.counts_sizes()) {
@@ -490,26 +483,6 @@ struct Program::ProcessColumn {
                 trace_exchange(process, processes[d ^ bit], start_s, own_s, own.sent_bytes, own.received_bytes,
                                {late_s, transfer_s, 0.0});
             }
-        }
-    }
-
-    /// One round of exchanges of which nobody wants a trace: what exchange() does with each pair, but for statistics.
-    void exchange_untraced(std::uint32_t bit, std::uint32_t power, const Delivery* sent) {
-        for (std::uint32_t d = 0; d < power; ++d) {
-            began_s[d] = processes[d].clock_s;
-            ready_s[d] = began_s[d] + sent[d].send_s;
-        }
-        const auto arrival_s = [&](std::uint32_t from) {
-            const Delivery& message = sent[from];
-            const double begins_s =
-                message.protocol == Protocol::eager ? ready_s[from] : std::max(ready_s[from], began_s[from ^ bit]);
-            return begins_s + message.latency_s + message.cables_s + message.alone_s;
-        };
-        for (std::uint32_t d = 0; d < power; ++d) {
-            const std::uint32_t partner = d ^ bit;
-            const double sent_s = sent[d].protocol == Protocol::rendezvous ? arrival_s(d) : ready_s[d];
-            wait(processes[d], ready_s[d], std::max(sent_s, arrival_s(partner)), ready_s[partner],
-                 sent[partner].receive_s);
         }
     }
 

@@ -10,6 +10,7 @@ from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_o
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import json_text, note, notes_printed, progress_bar, say, tell
 from lepaute.errors import InputError
+from lepaute.kit.files import write_atomic
 from lepaute.kit.options import SHARE, TIME, option_field
 from lepaute.kit.outputs import check_archive_output, check_outputs
 from lepaute.kit.picture import files_of
@@ -168,7 +169,7 @@ def _show(found: "Found", options: ClockAnswer, archive: Path) -> None:
     from lepaute.measure.clocks import report
 
     if options.report is not None:
-        report.write_page(found, options.report, report.command_of(found, archive))
+        write_atomic(options.report, report.page(found, report.command_of(found, archive)))
         note(f"wrote {options.report}")
     if options.plot is not None:
         report.write_plot(found, options.plot)

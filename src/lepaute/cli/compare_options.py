@@ -9,7 +9,7 @@ from lepaute.cli.options import DETAILS_HELP, FORCE_HELP
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output
-from lepaute.kit.options import SHARE, TIME, option_field
+from lepaute.kit.options import SHARE, TIME, option_field, word_of
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of
 from lepaute.measure.archive import Archive
@@ -85,9 +85,7 @@ class MeasureOptions:
 
 
 def _correction(word: str) -> "Correction":
-    from lepaute.measure.compare.verdicts import correction_of
-
-    return correction_of(word)
+    return "holm" if word_of(word, ("fdr", "holm"), "--correction") == "holm" else "fdr"
 
 
 @dataclass(frozen=True)

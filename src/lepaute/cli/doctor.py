@@ -19,7 +19,7 @@ def command(details: Details = False, as_json: AsJson = False) -> None:
 
     Exit status 2 when something is missing, else 0. Of warnings, only one of the extra `fit` prevents a calibration.
     """
-    from lepaute.measure.doctor import examine, something_missing
+    from lepaute.measure.doctor import examine
 
     with progress_bar() as tell:
         checks = examine(tell)
@@ -27,7 +27,7 @@ def command(details: Details = False, as_json: AsJson = False) -> None:
         print(json_text({"checks": [check.to_dict() for check in checks]}))
     else:
         _print_checks(checks, details=details)
-    raise typer.Exit(2 if something_missing(checks) else 0)
+    raise typer.Exit(2 if any(check.status == "missing" for check in checks) else 0)
 
 
 def _print_checks(checks: "Sequence[Check]", *, details: bool) -> None:

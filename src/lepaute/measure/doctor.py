@@ -3,7 +3,7 @@
 import os
 import resource
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -65,11 +65,6 @@ def examine(progress: Callable[[str, float], None] | None = None) -> list[Check]
             state = f"not known: {problem.filename}: {problem.strerror}"
             checks.append(Check(title, "warning", state, "let this user read it, or name another folder"))
     return checks
-
-
-def something_missing(checks: Sequence[Check]) -> bool:
-    """Whether a calibration cannot be made as things are."""
-    return any(check.status == "missing" for check in checks)
 
 
 def check_compiler() -> Iterator[Check]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from lepaute.kit.files import write_atomic
 from lepaute.kit.later import ticker
 from lepaute.kit.node_sets import fold_node_set
 from lepaute.kit.picture import SERIES, SOFT, bare, entitle, measured_origin, new_figure, origin, write_picture
@@ -125,11 +124,6 @@ def _finish(axes: "Axes", title: str) -> None:
     axes.tick_params(labelsize=8)
     axes.grid(axis="y", lw=0.4, alpha=0.5)
     bare(axes)
-
-
-def write_page(found: Found, path: Path, command: str) -> None:
-    """Writes the page; command: that makes it again."""
-    write_atomic(path, page(found, command))
 
 
 def page(found: Found, command: str = "") -> str:

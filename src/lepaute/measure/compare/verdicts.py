@@ -30,7 +30,6 @@ import numpy.typing as npt
 import pandas
 
 from lepaute.errors import InputError
-from lepaute.kit.options import word_of
 from lepaute.kit.text import counted
 from lepaute.measure.compare import sessions
 from lepaute.measure.compare.summaries import ROW
@@ -157,11 +156,6 @@ class Verdict(Tested):
         if self.p_slow > SIGNIFICANT or self.left_slow == self.right_slow:
             return None
         return "left" if self.left_slow > self.right_slow else "right"
-
-
-def correction_of(word: str) -> Correction:
-    """The correction that a word in any case names; raises InputError for anything else."""
-    return "holm" if word_of(word, get_args(Correction), "--correction") == "holm" else "fdr"
 
 
 def verdicts(summaries: pandas.DataFrame, left: str, right: str, **options: Any) -> tuple[Verdict, ...]:

@@ -68,13 +68,6 @@ def _fault_line(error: ErrorDetails, root: "yaml.Node | None", origin: str) -> s
     return f"{where}: {problem}"
 
 
-def unknown_name(name: str, known: Sequence[str]) -> str:
-    """One line on a name that is neither a shipped platform nor a file."""
-    return (
-        f"no shipped platform and no file is named '{name}'{guess(name, known)}; shipped platforms: {', '.join(known)}"
-    )
-
-
 def unknown_field(keys: Sequence[str | int], inside: object) -> str:
     """One line on a field that does not exist; `inside` is what holds (or should hold) the last of `keys`."""
     *_, last = keys

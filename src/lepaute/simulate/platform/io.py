@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
-from lepaute.kit.documents import read_text, read_yaml
+from lepaute.kit.documents import guess, read_text, read_yaml
 from lepaute.kit.files import is_file, write_atomic
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform
@@ -57,9 +57,9 @@ def load_platform(name_or_path: "str | Path | Platform") -> Platform:
         if is_file(shipped):
             path = shipped
         elif not is_file(name):
-            from lepaute.simulate.platform.faults import unknown_name
-
-            raise PlatformError(unknown_name(name, shipped_names()))
+            names = shipped_names()
+            shown = f"{guess(name, names)}; shipped platforms: {', '.join(names)}"
+            raise PlatformError(f"no shipped platform and no file is named '{name}'{shown}")
     try:
         text = read_text(path, "a platform file")
     except InputError as error:
