@@ -103,7 +103,6 @@ FORTRAN = Path(__file__).parents[1].joinpath("data", "programs", "emulate_buildi
 
 
 def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path) -> None:
-    compiler_folder()
     if not (compiler_folder() / "mpif90").exists() or subprocess.run(["which", "gfortran"], check=False).returncode:
         pytest.skip("gfortran is not installed")
     (tmp_path / "solver.f90").write_text(FORTRAN)
@@ -130,15 +129,12 @@ def real_blas() -> Path:
     return Path(found[1])
 
 
-def test_a_real_blas_that_is_linked_by_its_full_path_is_not_called(tmp_path: Path) -> None:
+def test_a_real_blas_linked_by_its_full_path_is_not_called_and_a_routine_of_it_alone_told(tmp_path: Path) -> None:
     source = HEAD + "int main(int c, char **v) { begin(&c, &v); dgemm(3, 3, 3); MPI_Finalize(); return 0; }"
     program = build(tmp_path, "full", source, str(real_blas()))
     found = emulate_run(program, [], tiny(), 1, options=Options(computing="none"))
     assert found.time_s == pytest.approx(dgemm_s(3, 3, 3), rel=1e-12)
     assert found.warnings == ()
-
-
-def test_a_routine_that_only_the_real_lapack_has_is_told(tmp_path: Path) -> None:
     source = HEAD + (
         "extern void dhgeqz_(void); static void (*volatile never)(void) = dhgeqz_;"
         "int main(int c, char **v) { begin(&c, &v); dgemm(3, 3, 3); MPI_Finalize(); return never == 0; }"

@@ -36,7 +36,6 @@ BAD = source_of("emulate_failures.c")
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler_folder()
     return build(tmp_path_factory.mktemp("bad"), "bad", BAD)
 
 
@@ -214,14 +213,8 @@ ALL_SHARED = 0
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler_folder()
-    return tmp_path_factory.mktemp("memory")
-
-
-@pytest.fixture(scope="module")
-def memory(folder: Path) -> Path:
-    return build(folder, "memory", MEMORY)
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("memory"), "memory", MEMORY)
 
 
 def run(
@@ -241,11 +234,11 @@ def test_large_allocations_of_all_kinds_are_folded_and_small_thresholds_leave_th
 GROWS = source_of("emulate_memory_grows.c")
 
 
-def test_what_is_private_survives_a_change_of_size(folder: Path) -> None:
-    found = run(build(folder, "grows", GROWS), private=(Private("grows.c", 0, 4095),))
+def test_what_is_private_survives_a_change_of_size(tmp_path: Path) -> None:
+    found = run(build(tmp_path, "grows", GROWS), private=(Private("grows.c", 0, 4095),))
     assert found.stdout == ("100 100", "101 101")
     assert found.folded == 4  # the two large ones, before and after
-    last_shared = run(build(folder, "grows", GROWS)).stdout
+    last_shared = run(build(tmp_path, "grows", GROWS)).stdout
     assert last_shared == ("100 101", "101 101")  # but what was small
 
 
@@ -272,8 +265,8 @@ def test_what_is_declared_private_stays_so_and_nothing_else(kept: Private, priva
 NEW = Path(__file__).parents[1].joinpath("data", "programs", "emulate_memory_new.c").read_text()
 
 
-def test_new_of_cxx_is_folded_and_a_function_that_allocates_can_be_kept_private(folder: Path) -> None:
-    program = build(folder, "new", NEW, compiler="mpicxx", suffix=".cpp")
+def test_new_of_cxx_is_folded_and_a_function_that_allocates_can_be_kept_private(tmp_path: Path) -> None:
+    program = build(tmp_path, "new", NEW, compiler="mpicxx", suffix=".cpp")
     assert run(program).stdout == ("0",)
     assert run(program, private=(Private("from_new"),)).stdout == ("1",)
     assert run(program, fold=None).stdout == ("7",)
@@ -282,9 +275,9 @@ def test_new_of_cxx_is_folded_and_a_function_that_allocates_can_be_kept_private(
 MANY = source_of("emulate_memory_many.c")
 
 
-def test_many_ranks_take_the_memory_of_one_block(folder: Path) -> None:
+def test_many_ranks_take_the_memory_of_one_block(tmp_path: Path) -> None:
     """16 ranks touch 64 MiB each; shared pages are told apart from those that count once for each mapping."""
-    program = build(folder, "many", MANY)
+    program = build(tmp_path, "many", MANY)
     folded = run(program, ranks=16)
     assert folded.folded_bytes == 16 * 64 * MIB
     assert int(folded.stdout[0]) < 200 * 1024  # KiB; 1 GiB without
@@ -293,27 +286,27 @@ def test_many_ranks_take_the_memory_of_one_block(folder: Path) -> None:
 MESSAGE = source_of("emulate_memory_message.c")
 
 
-def test_messages_between_folded_and_private_memory_leave_private_memory_whole(folder: Path) -> None:
-    program = build(folder, "message", MESSAGE)
+def test_messages_between_folded_and_private_memory_leave_private_memory_whole(tmp_path: Path) -> None:
+    program = build(tmp_path, "message", MESSAGE)
     folded, private = run(program), run(program, fold=None)
     assert folded.stdout == private.stdout == ("0 3", "0 3")
     assert folded.time_s == private.time_s  # folding is a matter of this machine, not of the simulated one
 
 
-def test_what_a_part_kept_private_holds_travels_in_messages(folder: Path) -> None:
+def test_what_a_part_kept_private_holds_travels_in_messages(tmp_path: Path) -> None:
     """The first page of the large arrays is private: control data at their head arrives, as HPL's pivots do."""
     source = MESSAGE.replace("got[0], got[3]", "got[0] + large[1], got[3]").replace(
         "MPI_Recv(got, 4, MPI_DOUBLE, 0, 1,", 'printf("%g\\n", mine[3]); MPI_Recv(got, 4, MPI_DOUBLE, 0, 1,'
     )
-    found = run(build(folder, "head", source), private=(Private("head.c", 0, 4095),))
+    found = run(build(tmp_path, "head", source), private=(Private("head.c", 0, 4095),))
     assert found.stdout == ("3", "11 3", "1 3")
 
 
 GLOBALS = source_of("emulate_memory_globals.c")
 
 
-def test_each_rank_has_global_variables_of_its_own_unless_told_otherwise(folder: Path) -> None:
-    program = build(folder, "globals", GLOBALS)
+def test_each_rank_has_global_variables_of_its_own_unless_told_otherwise(tmp_path: Path) -> None:
+    program = build(tmp_path, "globals", GLOBALS)
     apart, together = (
         emulate_run(program, ["all"], tiny(), 3, options=Options(computing="none", privatize=privatize))
         for privatize in (True, False)

@@ -100,7 +100,6 @@ EAGER, RENDEZVOUS = 8, 20000  # doubles
 
 @pytest.fixture(scope="module")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler_folder()
     return build(tmp_path_factory.mktemp("probes"), "probes", PROBES)
 
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from oracles.emulated import HEAD, build, command, compiler_folder, dgemm_s, source_of, tiny, tiny_text
+from oracles.emulated import HEAD, build, command, dgemm_s, source_of, tiny, tiny_text
 from support_limits import ran
 
 from lepaute.errors import InputError, SimulationError
@@ -25,14 +25,8 @@ TIMES = source_of("emulate_time.c")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler_folder()
-    return tmp_path_factory.mktemp("times")
-
-
-@pytest.fixture(scope="module")
-def times(folder: Path) -> Path:
-    return build(folder, "times", TIMES)
+def times(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("times"), "times", TIMES)
 
 
 def run(program: Path, word: str, platform: Platform | None = None, ranks: int = 1) -> EmulatedRun:
@@ -49,12 +43,9 @@ def test_python_emulates_a_program_as_the_command_line_does(times: Path) -> None
     assert emulated.to_frame()["np"].tolist() == [1, 1]
 
 
-def test_a_clock_sees_computing_that_no_mpi_call_has_let_pass(times: Path) -> None:
+def test_a_clock_sees_computing_and_its_calls_cost_what_the_platform_says_and_no_more(times: Path) -> None:
     seen = re.search(r"took (\S+)", run(times, "asked", tiny(wtime_s="wtime_s: 0")).stdout[0])
     assert float(seen[1]) == pytest.approx(dgemm_s(100, 100, 100), rel=1e-12)
-
-
-def test_calls_of_the_clock_cost_what_the_platform_says_and_no_more(times: Path) -> None:
     free, charged = (run(times, "often", tiny(wtime_s=f"wtime_s: {cost}")) for cost in ("0", "1e-7"))
     assert free.time_s == pytest.approx(1000 * dgemm_s(100, 100, 100), rel=1e-12)
     assert charged.time_s == pytest.approx(free.time_s + 1002 * 1e-7, rel=1e-12)
@@ -163,8 +154,8 @@ def test_a_run_draws_what_the_native_engine_draws(times: Path, off: str) -> None
 CALLS = source_of("emulate_time_calls.c")
 
 
-def test_computing_passes_in_every_kind_of_mpi_call(folder: Path) -> None:
-    found = emulate_run(build(folder, "calls", CALLS), [], tiny(), 1, options=KERNELS_ONLY)
+def test_computing_passes_in_every_kind_of_mpi_call(tmp_path: Path) -> None:
+    found = emulate_run(build(tmp_path, "calls", CALLS), [], tiny(), 1, options=KERNELS_ONLY)
     passed_s = {line.split()[0]: float(line.split()[1]) for line in found.stdout}
     assert len(passed_s) == CALLS.count("    CHECK(")
     late = {name: passed for name, passed in passed_s.items() if passed < dgemm_s(100, 100, 100) * (1 - 1e-9)}
@@ -199,9 +190,9 @@ def mpi_calls(file: str | Path) -> set[str]:
     return {name for name in (line.split()[-1] for line in listed.splitlines()) if re.match(r"MPI_[A-Z]", name)}
 
 
-def test_computing_outside_of_blas_is_timed_where_that_is_asked_for(folder: Path) -> None:
+def test_computing_outside_of_blas_is_timed_where_that_is_asked_for(tmp_path: Path) -> None:
     program = build(
-        folder,
+        tmp_path,
         "loop",
         f"""{HEAD}
 int main(int argc, char **argv) {{

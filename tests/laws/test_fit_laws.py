@@ -190,21 +190,15 @@ def measured(
     )  # fmt: skip
 
 
-def test_the_increase_at_full_load_is_found_and_relieved() -> None:
+def test_the_increase_at_full_load_is_found_and_loads_off_the_line_have_rows_that_need_not_rise() -> None:
     calls = measured({0.0: 1.0, 1.0: 1.3}, np.random.default_rng(1))
     found = crowding_of(calls)
     # 200 calls alone with noise of 2 %: known to 0.14 %; five times that.
     assert found.rows == ((1.0, pytest.approx(0.3, abs=0.01)),)
     assert crowding_of(relieved(calls, found.rows)).rows[0][1] == pytest.approx(0.0, abs=1e-3)
-
-
-def test_a_load_in_between_that_is_off_the_line_has_a_row_of_its_own() -> None:
     calls = measured({0.0: 1.0, 0.4: 1.25, 1.0: 1.3}, np.random.default_rng(2))
     rows = crowding_of(calls).rows
     assert rows == ((0.4, pytest.approx(0.25, abs=0.01)), (1.0, pytest.approx(0.3, abs=0.01)))
-
-
-def test_a_table_need_not_rise() -> None:
     rows = crowding_of(measured({0.0: 1.0, 0.5: 1.2, 1.0: 1.1}, np.random.default_rng(3))).rows
     assert rows[0][1] > rows[1][1]
 

@@ -40,7 +40,7 @@ def test_a_fat_tree_of_boundless_inner_cables_is_a_switch(dahu, p, q):
     assert time_s(dahu, hpl, topology=tree(4, 1e15)) == time_s(dahu, hpl)
 
 
-def test_a_fat_tree_without_some_of_its_top_switches_is_slower(dahu):
+def test_a_fat_tree_without_some_of_its_top_switches_or_with_slower_cables_is_slower(dahu):
     hpl = Hpl(n=4000, nb=128, p=8, q=8)  # half a second of computing spread over 64 ranks: bound by its messages
     times = [
         time_s(dahu, hpl, topology=tree(4, 2e9, removed)) for removed in ("", "s2.3", "s2.2, s2.3", "s2.1, s2.2, s2.3")
@@ -49,9 +49,6 @@ def test_a_fat_tree_without_some_of_its_top_switches_is_slower(dahu):
     assert times[1] > 1.005 * times[0]
     assert times[3] > 1.1 * times[0]
     assert times[2] == time_s(dahu, hpl, topology=tree(2, 2e9))  # as a tree that never had them
-
-
-def test_slower_cables_between_switches_are_slower(dahu):
     hpl = Hpl(n=4000, nb=128, p=8, q=8)
     times = [time_s(dahu, hpl, topology=tree(2, cable_bps)) for cable_bps in (1e10, 3e9, 1e9)]
     assert times[1] > 1.01 * times[0]

@@ -107,11 +107,9 @@ def test_a_slow_core_is_found_and_named():
     assert flag.severity == "notable"
 
 
-def test_a_drift_over_the_measurement_is_found():
+def test_a_drift_over_the_measurement_and_successive_calls_that_are_alike_are_found():
     assert share_found(10, lambda t, _p, _s: 1 + 0.15 * t / 240, "drift", seed=4, processes=24) >= 0.9
 
-
-def test_successive_calls_that_are_alike_are_found():
     def wandering(rng, count):
         x = rng.normal(size=count)
         for i in range(1, count):

@@ -91,21 +91,15 @@ def test_a_node_is_named_on_the_third_day_however_slow_it_is() -> None:
         assert rows["node"].tolist() == ["n2"]
 
 
-def test_half_of_a_fleet_that_is_slower_is_named_and_not_the_other_half_as_faster() -> None:
+def test_half_of_a_fleet_a_shift_of_all_and_nodes_that_change_days_apart_are_each_named_as_they_are() -> None:
     hit = (1, 3, 6)
     rows = regressions_in(planted(6, 80, (Fault(hit, -0.08, 56),), 73), Changelog(), AlarmSettings()).rows
     assert set(rows["node"]) == {f"n{node}" for node in hit}
-
-
-def test_a_shift_of_all_nodes_is_not_counted_again_in_the_step_of_one() -> None:
     every = tuple(range(1, 7))
     values = planted(6, 90, (Fault(every, -0.022, 50), Fault((2,), -0.03, 70)), 4)
     rows = regressions_in(values, Changelog(), AlarmSettings()).rows
     sizes = dict(zip(rows["node"], rows["size"], strict=True))
     assert sizes == {ALL: pytest.approx(-0.022, abs=0.004), "n2": pytest.approx(-0.03, abs=0.004)}
-
-
-def test_two_nodes_that_change_days_apart_are_two_regressions_with_their_dates() -> None:
     rows = regressions_in(
         planted(8, 90, (Fault((2,), -0.05, 60), Fault((5,), -0.08, 62)), 5), Changelog(), AlarmSettings()
     ).rows

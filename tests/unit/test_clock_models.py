@@ -216,7 +216,9 @@ def test_the_probe_and_python_shrink_to_the_same_numbers(clock_code: Any, clocks
             assert unchanged == (10**16, 10**16 + 5, offset, 0.0, 700.0)
 
 
-def test_clocks_that_drift_as_little_as_lines_err_are_taken_not_to_drift(clock_code: Any) -> None:
+def test_clocks_that_drift_as_little_as_lines_err_are_taken_not_to_drift_and_no_better_known_alone(
+    clock_code: Any,
+) -> None:
     generator = np.random.default_rng(2)
     lines = lines_of(generator.normal(0, 4e-7, 63), [1.6e-13] * 63, [5000.0] * 63)
     shrink(clock_code, lines, 28)
@@ -224,9 +226,6 @@ def test_clocks_that_drift_as_little_as_lines_err_are_taken_not_to_drift(clock_c
     assert max(abs(line.drift) for line in lines) < 5e-11
     # Drifts of half the error of a line would show in sixty-three.
     assert max(line.drift_variance for line in lines) < 1.6e-13 / 4
-
-
-def test_a_clock_alone_without_drift_is_not_stated_to_be_better_known_than_its_line(clock_code: Any) -> None:
     lines = lines_of([3e-7], [1.6e-13], [5000.0])
     shrink(clock_code, lines, 28)
     assert abs(lines[0].drift) < 5e-11

@@ -65,13 +65,12 @@ def test_an_effect_is_found_whatever_the_machine_of_a_run(of: Callable[..., Pred
     assert lines[2].startswith("    BCAST  1ring; long: 30 % slower in all runs")
 
 
-def test_values_that_the_noise_hides_cannot_be_told_apart(of: Callable[..., Prediction]) -> None:
+def test_values_that_the_noise_hides_cannot_be_told_apart_and_a_direction_that_differs_is_told(
+    of: Callable[..., Prediction],
+) -> None:
     sweep = [of(hpl(128, "1ring"), 10.0), of(hpl(192, "1ring"), 10.01, 0.05)]
     (line,) = effect_lines(sweep)[1:]
     assert line.startswith("    NB  128; 192: cannot be told apart (95 %: ")
-
-
-def test_the_direction_that_differs_between_combinations_is_told(of: Callable[..., Prediction]) -> None:
     times = {(128, "1ring"): 10.0, (192, "1ring"): 12.0, (128, "long"): 10.0, (192, "long"): 9.5}
     sweep = [of(hpl(nb, bcast), time_s, 0.0001 * nb) for (nb, bcast), time_s in times.items()]
     block = effects(sweep)[0]

@@ -96,16 +96,13 @@ def test_updates_are_outside_though_the_recursion_of_panels_has_calls_as_shallow
         assert share_outside(model, calls_of(PANEL, between)) < 0.01
 
 
-def test_a_call_is_inside_or_outside_of_parts_and_not_of_the_box_around_them() -> None:
+def test_a_call_is_inside_or_outside_of_parts_and_empty_ones_absent_parameters_and_unfitted_pieces_inside() -> None:
     panel, update = {"n": (2, 64), "k": (2, 64)}, {"n": (64, 8000), "k": (64, 256)}
     model = model_of((None, {"n": (2, 8000), "k": (2, 256)}), parts=(panel, update))
     assert not any(model.distance(_core.Size(100, 32, 32)).log)
     assert not any(model.distance(_core.Size(100, 4000, 100)).log)
     assert model.distance(_core.Size(100, 4000, 16)).log == pytest.approx([0.0, 0.0, -math.log(4)])
     assert model.distance(_core.Size(100, 4000, 16)).varied[2]
-
-
-def test_empty_calls_absent_parameters_and_pieces_fitted_nowhere_are_not_outside() -> None:
     model = model_of((None, {"m": (1, 8000), "n": (1, 8000), "k": (2, 256)}))
     assert not any(model.distance(_core.Size(0, 100, 128)).log)
     model = model_of((None, {"n": (64, 256), "k": (64, 256)}))

@@ -217,7 +217,7 @@ def test_eager_limit_one_way_times_and_costs_of_calls_are_recovered(network):
     assert network.test_s == 0.0  # not measured
 
 
-def test_overheads_and_bandwidth_are_recovered():
+def test_overheads_bandwidth_and_exchange_times_are_recovered_and_copies_of_all_sizes_have_no_rendezvous():
     network = fit_network(operations(noise=0.01))
     first, last = network.segments[0], network.segments[-1]
     assert first.isend[0] == pytest.approx(EAGER_SEND[0], rel=0.1)
@@ -226,17 +226,11 @@ def test_overheads_and_bandwidth_are_recovered():
     assert last.bandwidth_Bps == pytest.approx(BANDWIDTH, rel=0.05)
     assert last.send == last.receive == (0.0, 0.0)
     assert last.isend[0] == pytest.approx(1.5e-7, rel=0.1)
-
-
-def test_two_opposite_flows_take_the_measured_exchange_time():
     network = fit_network(operations(1.6))
     assert network.shared
     assert network.exchange_ratio == pytest.approx(1.6, rel=0.05)
     # Both flows through one link: 2 * size / bandwidth is the exchange's time, 8 % longer for the noise.
     assert 2e7 * 2 / network.shared_bandwidth_Bps == pytest.approx(1.6 * 1.08 * 2e7 / BANDWIDTH, rel=0.1)
-
-
-def test_a_library_that_copies_all_sizes_has_no_rendezvous():
     everything = operations()
     sizes = everything["isend"].size_bytes
     everything["isend"] = series(sizes, 4e-7 + 1.2e-10 * sizes)

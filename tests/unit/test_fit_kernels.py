@@ -51,7 +51,7 @@ def test_dgemm_has_a_model_a_core_and_the_others_one_for_all(kernel):
     assert all(not piece.own for piece in fit_kernel(calls("dger", 1)).pieces)
 
 
-def test_a_step_in_the_cost_of_an_element_makes_a_piece():
+def test_a_step_in_the_cost_of_an_element_makes_a_piece_and_an_update_of_few_rows_another():
     # A copy that leaves the cache beyond 1000 columns and then costs four times as much.
     base = calls("dlacpy", 2)
     stepped = dataclasses.replace(base, duration_s=base.duration_s * np.where(base.n > 1000, 4.0, 1.0))
@@ -59,9 +59,6 @@ def test_a_step_in_the_cost_of_an_element_makes_a_piece():
     errors, _ = group_errors(stepped, fitted)
     assert len(fitted.pieces) >= 2
     assert np.max(np.abs(errors)) < 0.05
-
-
-def test_an_update_of_few_rows_has_a_piece_of_its_own():
     base = calls("dgemm_nn", 11)
     short = dataclasses.replace(base, duration_s=base.duration_s * np.where(base.m <= 2000, 1.05, 1.0))
     fitted = fit_kernel(short)
@@ -71,7 +68,7 @@ def test_an_update_of_few_rows_has_a_piece_of_its_own():
     assert np.max(np.abs(errors)) < 0.01
 
 
-def test_first_steps_are_not_fitted_but_reported():
+def test_first_steps_are_reported_and_neither_they_nor_calls_timed_alone_move_a_model():
     base = calls("dger", 3)
     cold = np.arange(len(base)) < 600
     mixed = dataclasses.replace(base, cold=cold, duration_s=base.duration_s * np.where(cold, 3.0, 1.0))
@@ -79,9 +76,6 @@ def test_first_steps_are_not_fitted_but_reported():
     warm = mixed.where(~cold)
     assert fitted.predict(warm).sum() == pytest.approx(warm.duration_s.sum(), rel=0.01)
     assert quality_row(mixed, fitted, 0.0).cold_excess == pytest.approx(2.0, abs=0.15)
-
-
-def test_calls_timed_alone_do_not_move_a_model_that_has_enough_calls_of_the_application():
     base = calls("dgemm", 4)
     alone = np.arange(len(base)) < 1000
     mixed = dataclasses.replace(base, in_context=~alone, duration_s=base.duration_s * np.where(alone, 2.0, 1.0))
@@ -350,14 +344,11 @@ def test_few_points_are_not_cut_into_pairs_that_a_line_meets_exactly(objective, 
     assert segment(x, x + noise, objective=objective).breakpoints == ()
 
 
-def test_seven_sizes_prove_no_breakpoint_and_say_how_many_do():
+def test_seven_sizes_prove_no_breakpoint_say_how_many_do_and_name_one_that_they_are_too_few_for():
     x = 2.0 ** np.arange(7)
     fitted = segment(x, np.where(x > 4, 5e-6, 1e-6) * (1 + 0.01 * np.sin(x)))
     assert fitted.breakpoints == ()
     assert fitted.notes == ("7 distinct sizes cannot prove a breakpoint: measure 8 at least",)
-
-
-def test_a_breakpoint_that_the_sizes_are_too_few_for_is_named():
     # The residual falls by three quarters: among 200 sizes that would be a breakpoint, among nine it may be chance.
     rng = np.random.default_rng(3)
     x = 2.0 ** np.arange(9)

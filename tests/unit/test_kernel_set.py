@@ -70,14 +70,11 @@ def test_a_good_default_also_one_timed_again_is_kept_and_what_crashes_or_is_igno
     assert choose_kernel_set(environment={}, flags=AVX512, timer=timer).coretype_env is None
 
 
-def test_the_users_own_choice_is_kept_and_called_slow_where_it_is() -> None:
+def test_the_users_own_choice_is_kept_and_called_slow_and_without_openblas_the_package_is_named() -> None:
     timer = timer_of({"Prescott": [20.0], "SkylakeX": [93.0]})
     chosen = choose_kernel_set(environment={"OPENBLAS_CORETYPE": "Prescott"}, flags=AVX512, timer=timer)
     assert (chosen.coretype_env, chosen.gflops) == ("Prescott", 20.0)
     assert "kept, because OPENBLAS_CORETYPE=Prescott is set" in chosen.warnings[0]
-
-
-def test_without_openblas_the_error_names_the_package() -> None:
     with pytest.raises(EnvironmentProblem, match="apt-get install libopenblas-dev"):
         choose_kernel_set(environment={}, flags=AVX512, timer=timer_of({}))
     with pytest.raises(EnvironmentProblem, match="unset OPENBLAS_CORETYPE"):

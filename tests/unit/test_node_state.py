@@ -53,7 +53,7 @@ def test_the_latest_jobs_are_compared_with_all_before_in_rates_and_durations() -
     assert durations.slowdown(0)[0] == pytest.approx(1.25)
 
 
-def test_a_date_says_where_the_state_now_begins_though_it_is_one_of_an_event() -> None:
+def test_a_date_says_where_the_state_now_begins_and_the_reference_with_the_last_event_before() -> None:
     values = history([100.0] * 6 + [80.0] * 12)
     log = Changelog((event(6),))
     state = node_state(values, "c", "7", FACTOR, changelog=log, since_s=START_S + 6 * DAY_S)
@@ -61,9 +61,6 @@ def test_a_date_says_where_the_state_now_begins_though_it_is_one_of_an_event() -
     assert state.slowdown(0)[0] == pytest.approx(1.25)
     with pytest.raises(InputError, match="0 job"):  # nothing is left to compare with
         node_state(values, "c", "7", FACTOR, changelog=log, latest=12)
-
-
-def test_the_reference_begins_with_the_last_event_before() -> None:
     values = history([50.0] * 5 + [100.0] * 8 + [80.0] * 4)
     state = node_state(values, "c", "7", FACTOR, changelog=Changelog((event(5),)), latest=4)
     assert state.n == 8

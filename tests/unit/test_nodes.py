@@ -91,15 +91,12 @@ def test_what_a_program_leaves_running_is_ended_and_told_and_one_that_closes_its
     assert result.duration_s > 0.25
 
 
-def test_long_output_is_kept_at_both_ends_and_says_what_was_cut(nodes):
+def test_long_output_is_kept_at_both_ends_and_a_command_sees_the_variables_it_is_given(nodes):
     text = nodes["alpha"].shell("echo first; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last").stdout
     assert text.startswith("first\n")
     assert text.endswith("\nlast\n")
     assert "bytes cut" in text
     assert len(text) < MAX_OUTPUT_BYTES + 100
-
-
-def test_a_command_sees_the_variables_it_is_given_and_no_others_change(nodes):
     variables = {"LEPAUTE_TEST": "a b", "MORE": "!"}
     assert nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST$MORE"', environment=variables).stdout == "a b!"
     assert not nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST"').stdout

@@ -136,16 +136,13 @@ def messages_told(prediction) -> list[str]:
     return [told for told in prediction.warnings if "of messages" in told]
 
 
-def test_messages_within_the_fitted_sizes_are_counted_and_nothing_is_told():
+def test_messages_are_counted_and_those_above_the_fitted_sizes_told_with_their_share_of_the_time():
     platform = dahu(**BOTH_UP_TO_A_GIGABYTE)
     prediction = predict(NEAR_HPL, platform, runs=1, mapping=ACROSS)
     by_link = {use.link: use for use in prediction.message_use}
     assert (by_link["remote"].outside_messages, by_link["remote"].fitted_bytes) == (0, (1, 1000000000))
     assert sum(use.messages for use in prediction.message_use) == prediction.simulation.messages
     assert messages_told(prediction) == []
-
-
-def test_messages_above_the_fitted_sizes_are_told_with_their_share_of_the_time():
     prediction = predict(NEAR_HPL, dahu(network__remote__range_bytes="[1, 65536]"), runs=1, mapping=ACROSS)
     remote = next(use for use in prediction.message_use if use.link == "remote")
     assert 0 < remote.outside_messages < remote.messages

@@ -45,15 +45,12 @@ def test_half_of_the_nodes_changed_at_once_is_one_platform_event_with_their_size
     assert event.after_s < BEGIN_S + CHANGED * DAY_S <= event.before_s < BEGIN_S + (CHANGED + 1) * DAY_S
 
 
-def test_faults_in_the_same_week_with_different_signs_on_two_nodes_are_two_events() -> None:
+def test_faults_of_different_signs_are_two_events_one_in_two_factors_one_and_a_spike_none() -> None:
     z = quiet(3)
     z[4:6, CHANGED:] -= 8
     z[20:22, CHANGED + 3 :] += 8
     events = propose(fleet_values(z))
     assert sorted((event.kind, *nodes_of(event)) for event in events) == [("machine", "11"), ("machine", "3")]
-
-
-def test_a_fault_that_shows_in_two_factors_is_one_event() -> None:
     rate, power = quiet(4), quiet(5)
     rate[4:6, CHANGED:] -= 8
     power[4:6, CHANGED:] += 8
@@ -63,9 +60,6 @@ def test_a_fault_that_shows_in_two_factors_is_one_event() -> None:
         ("dgemm_rate_flops", -1),
         ("cpu_power_W", 1),
     }
-
-
-def test_one_spike_and_a_series_that_begins_oddly_are_no_change() -> None:
     z = quiet(6)
     z[3, 40] += 1000
     z[9, :3] -= 20

@@ -127,15 +127,12 @@ def test_nodes_that_are_much_slower_are_a_group_of_which_a_single_one_takes_the_
     assert np.all(np.linalg.eigvalsh(fitted.groups[1].covariance_spatial) >= -1e-30)
 
 
-def test_one_day_gives_a_model_without_days_that_says_so() -> None:
+def test_one_day_gives_a_model_without_days_and_a_coefficient_that_never_varies_none_of_it_both_named() -> None:
     data = simulated(dahu_like(), np.random.default_rng(2), days=1, missing=0.0)
     fitted = generative(data)
     assert not np.any(fitted.covariance_temporal)
     assert any("one day" in note for note in fitted.notes)
     assert fitted.population().covariance_common is None
-
-
-def test_a_coefficient_that_never_varies_has_no_variance_and_is_named() -> None:
     data = simulated(dahu_like(), np.random.default_rng(2))
     data.values[:, 2] = 2e-12
     fitted = generative(data)

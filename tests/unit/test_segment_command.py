@@ -13,14 +13,11 @@ DATA = Path(__file__).parents[1] / "data" / "duration_tables"
 MADE = (512.0, 16384.0, 262144.0)  # the breakpoints of the tables that were made, see DATA/README.md
 
 
-def test_a_latency_of_osu_is_read_in_seconds_with_its_title():
+def test_latencies_of_osu_blocks_of_intels_benchmarks_and_bandwidths_are_read_as_durations():
     (table,) = read_durations(DATA / "osu_latency.txt")
     assert (table.name, table.y_name, table.unit) == ("OSU MPI Latency Test v5.9", "Latency (us)", "us")
     assert (len(table.x), table.x[0], table.x[-1]) == (24, 0.0, 4194304.0)
     assert table.duration_s[0] == pytest.approx(0.56e-6)
-
-
-def test_every_block_of_intels_benchmarks_is_a_table_and_the_mean_is_taken():
     pingpong, allreduce = read_durations(DATA / "imb_mpi1.txt")
     assert (pingpong.name, pingpong.y_name) == ("PingPong, 2 processes", "t[usec]")
     assert (allreduce.name, allreduce.y_name) == ("Allreduce, 2 processes", "t_avg[usec]")
@@ -28,9 +25,6 @@ def test_every_block_of_intels_benchmarks_is_a_table_and_the_mean_is_taken():
     assert allreduce.duration_s[-1] == pytest.approx(1035.16e-6)
     (largest,) = read_durations(DATA / "imb_mpi1.txt", y="t_max[usec]")
     assert largest.duration_s[-1] == pytest.approx(1035.26e-6)
-
-
-def test_a_bandwidth_becomes_durations_and_that_is_said():
     (table,) = read_durations(DATA / "osu_bandwidth.txt")
     (latency,) = read_durations(DATA / "osu_three_protocols.txt")
     assert table.duration_s == pytest.approx(latency.duration_s, rel=0.01)

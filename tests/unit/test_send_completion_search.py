@@ -124,15 +124,12 @@ def test_a_longer_patience_overrules_what_a_shorter_one_took_for_a_block() -> No
     assert verdicts([*short, *[(8, "deadlock", "blocked", LONG_PATIENCE_MS)] * 3], "deadlock") == {8: Verdict.FAILS}
 
 
-def test_a_library_that_sends_nothing_without_a_receive_has_limits_of_no_bytes() -> None:
+def test_without_sends_the_limits_are_no_bytes_else_silence_is_tested_at_powers_of_two_and_with_a_backlog() -> None:
     rows, _ = search(library(0, 0))
     found = semantic_limits(rows)
     assert (found.asynchronous_up_to_bytes, found.detached_up_to_bytes) == (0, 0)
     assert silent_tests(rows) == []
     assert semantic_limits([]) == SemanticLimits(0, 0, None, 0)
-
-
-def test_silence_is_tested_at_powers_of_two_up_to_the_limit_and_with_a_backlog() -> None:
     rows, _ = search(library(100, 100))
     tests = silent_tests(rows)
     assert {(size, backlog) for _, size, backlog, _ in tests} == {

@@ -76,7 +76,7 @@ def test_the_side_of_dtrsm_decides_kernel_and_order(blas: Library, side: str, ke
     assert (charge.kernel, charge.size, charge.flops) == (kernel, (5, 7, order), 5 * 7 * order)
 
 
-def test_kernels_of_vectors_have_their_length_as_n(blas: Library) -> None:
+def test_kernels_of_vectors_have_their_length_as_n_and_only_double_routines_have_kernels(blas: Library) -> None:
     blas.fortran("dscal", 9, ONE, A, 1)
     blas.fortran("daxpy", 9, ONE, A, 1, A, 1)
     blas.fortran("idamax", 9, A, 1, result=ctypes.c_int)
@@ -84,9 +84,6 @@ def test_kernels_of_vectors_have_their_length_as_n(blas: Library) -> None:
     assert [(c.kernel, c.size) for c in blas.charges()] == [
         (kernel, (0, 9, 0)) for kernel in ("dscal", "daxpy", "idamax", "dtrsv")
     ]
-
-
-def test_only_double_routines_have_kernels_and_complex_ones_count_real_operations(blas: Library) -> None:
     blas.fortran("zgemm", "N", "N", 2, 3, 4, A, A, 8, A, 8, A, A, 8)
     blas.fortran("sgemm", "N", "N", 2, 3, 4, A, A, 8, A, 8, A, A, 8)
     complex_call, single = blas.charges()

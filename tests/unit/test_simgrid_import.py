@@ -371,7 +371,7 @@ def test_a_small_topology_that_no_element_describes_is_written_route_by_route_an
     assert import_xml(exported.text).platform == platform
 
 
-def test_a_graph_needs_its_wiring_and_not_too_many_nodes() -> None:
+def test_a_graph_and_a_dragonfly_on_which_simgrid_crashes_need_wiring_and_not_too_many_nodes() -> None:
     graph = with_topology('{kind: graph, switches: [{name: a, nodes: "0-2"}]}', 3)
     assert import_xml(export_xml(graph, wiring(graph)).text).platform == graph
     with pytest.raises(InputError, match="graph of 3 nodes cannot be written"):
@@ -379,9 +379,6 @@ def test_a_graph_needs_its_wiring_and_not_too_many_nodes() -> None:
     large = with_topology('{kind: graph, switches: [{name: a, nodes: "0-199"}]}', 200)
     with pytest.raises(InputError, match="up to 128 nodes"):
         export_xml(large, wiring(large))
-
-
-def test_a_dragonfly_on_which_simgrid_crashes_is_refused_where_it_has_many_nodes() -> None:
     platform = with_topology('{kind: dragonfly, parameters: "3,2;2,1;2,2;20"}', 240)
     with pytest.raises(InputError, match=r"SimGrid 3\.32 crashes on a dragonfly of more groups"):
         export_xml(platform, wiring(platform))

@@ -251,15 +251,12 @@ def test_energy_of_a_stencil_is_that_of_a_hand_calculation(cores, expected_j):
 
 # One rank, one block of four columns: a Crout leaf calls dgemv once for the first column, twice for the second and the
 # third and not for the last, 1 s each; the solve is one dtrsv of 2 s. One of four cores computes for 7 s: 150 W.
-def test_energy_of_hpl_on_one_rank_is_that_of_a_hand_calculation():
+def test_energy_of_hpl_is_that_of_a_hand_calculation_with_communication_and_with_threads():
     prediction = predict(Hpl(n=4, nb=4, nbmin=4), tiny(4), runs=1)
     assert prediction.kernel_time_s == {"dgemv": pytest.approx(5.0), "dtrsv": pytest.approx(2.0)}
     assert prediction.time_s.mean == pytest.approx(7.0, rel=1e-9)
     assert prediction.energy_j.mean == pytest.approx(7.0 * (100 + 200 / 4), rel=1e-9)
     assert not prediction.energy_j.has_interval  # one run has none
-
-
-def test_energy_of_hpl_counts_what_is_not_computing_as_communicating():
     prediction = predict(Hpl(n=16, nb=4, p=2, q=2), tiny(2), runs=1)
     computing_s = sum(prediction.kernel_time_s.values())
     time_s = prediction.time_s.mean
@@ -267,9 +264,6 @@ def test_energy_of_hpl_counts_what_is_not_computing_as_communicating():
     assert communicating_s > 0.5  # there are messages
     expected_j = 2 * 100 * time_s + 100 * computing_s + 50 * communicating_s
     assert prediction.energy_j.mean == pytest.approx(expected_j, rel=1e-9)
-
-
-def test_a_rank_of_several_threads_computes_on_all_of_them():
     text = TINY.replace("kernel: dgemv", "kernel: dgemv, threads: 2").replace(
         "kernel: dtrsv", "kernel: dtrsv, threads: 2"
     )

@@ -132,16 +132,13 @@ def test_the_interval_of_a_mean_is_students_and_that_of_a_median_is_between_orde
     assert (progress.estimate, progress.interval) == (5.5, (2, 9))
 
 
-def test_below_the_least_number_there_is_no_interval() -> None:
+def test_below_the_least_number_there_is_no_interval_and_when_the_budget_has_ended_all_count() -> None:
     for seen in (0, 1, 19):
         progress = assess(NARROW[:seen], Target())
         assert progress.interval == (None, None)
         assert not progress.reached
         assert progress.more == 20 - seen
     assert str(assess([], Target())) == "no interval from 0 values, the first look is at 20"
-
-
-def test_when_the_budget_has_ended_all_values_count() -> None:
     # 25 values: the scheduled look is at the first 20, the last look at all
     durations = [*WIDE, 2.0, 2.0, 2.0, 2.0, 2.0]
     assert assess(durations, Target()).used == 20
@@ -150,16 +147,13 @@ def test_when_the_budget_has_ended_all_values_count() -> None:
     assert assess([1.0], Target(), ended=True).interval == (None, None)
 
 
-def test_what_is_still_needed_is_up_to_the_look_at_which_it_will_be_narrow_enough() -> None:
+def test_what_is_still_needed_is_up_to_the_look_that_is_narrow_enough_or_the_most() -> None:
     # sd/mean 0.513; t about 2.4 at a miss of 0.05 / 3: 0.1 needs (2.4 · 0.513 / 0.1)² = 152 values, the look at 153 has
     # t(152) = 2.418 and needs 153.9, so it is the next one, 230
     assert Target(relative_half_width=0.1).looks()[5:7] == (153, 230)
     assert assess(WIDE, Target(relative_half_width=0.1)).more == 230 - 20
     assert assess(WIDE, Target(relative_half_width=0.11)).more == 153 - 20
     assert assess(WIDE, Target(relative_half_width=0.001)).more == 1000 - 20  # out of reach: as many as there may be
-
-
-def test_nothing_is_relative_to_a_mean_of_zero_and_at_the_most_it_ends() -> None:
     progress = assess([0.0] * 20, Target())
     assert progress.relative_half_width == math.inf
     assert not progress.reached

@@ -60,16 +60,13 @@ def test_a_step_without_noise_is_found_outliers_and_small_ones_are_none() -> Non
     assert len(find_steps(range(2000), values, least_size=0.002).steps) == 1
 
 
-def test_a_drift_is_no_step() -> None:
+def test_a_drift_is_no_step_and_one_on_top_of_it_is_found_with_its_own_size() -> None:
     values = noise(100) * (1 + 0.001 * np.arange(100))
     assert find_steps(range(100), values).steps == ()
     trend = drift(np.arange(100) * 36.0, values)  # an hour, 10 % up
     assert trend.significant
     assert trend.relative_per_hour == pytest.approx(0.1 / 1.05, rel=0.03)  # relative to the median, 1.05
     assert "slower gradually" in str(trend)
-
-
-def test_a_step_on_top_of_a_drift_is_found_with_its_own_size() -> None:
     values = noise(120) * (1 + 0.0003 * np.arange(120))
     values[70:] += 0.08
     (step,) = find_steps(range(120), values).steps

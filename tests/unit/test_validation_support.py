@@ -90,14 +90,11 @@ def blocks(rng: np.random.Generator, shift: float) -> tuple[np.ndarray, np.ndarr
     return shared + 0.3 * rng.normal(size=(48, 2)) + shift, np.arange(12).repeat(4)
 
 
-def test_p_is_large_for_blocks_of_one_law_though_rows_are_dependent() -> None:
+def test_p_is_large_for_blocks_of_one_law_though_rows_are_dependent_and_small_for_blocks_apart() -> None:
     rng = np.random.default_rng(5)
     small = sum(min(p_values(blocks(rng, 0.0), blocks(rng, 0.0), 1)) < 0.01 for _ in range(20))
     # three tests at 0.01 each: 0.6 expected; more than six of 20 once in a million
     assert small <= 6
-
-
-def test_p_is_small_for_blocks_that_are_apart() -> None:
     rng = np.random.default_rng(5)
     assert max(p_values(blocks(rng, 0.0), blocks(rng, 3.0), 1)) <= 0.002
 

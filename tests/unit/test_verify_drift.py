@@ -98,7 +98,7 @@ def test_a_hiccup_of_a_sentinel_is_no_change_of_the_machine() -> None:
     assert [run.sentinel_after_s for run in runs] == pytest.approx([0.005 * 1.01, 0.005])
 
 
-def test_a_machine_slower_than_in_the_campaign_until_then_is_a_cause() -> None:
+def test_a_machine_slower_than_in_the_campaign_until_then_is_a_cause_beyond_its_known_scatter() -> None:
     assert sentinel_causes(1.2, 1.2, [1.0] * 6) == (
         "sentinels: the machine was 20 % slower than in the campaign until then",
     )
@@ -106,9 +106,6 @@ def test_a_machine_slower_than_in_the_campaign_until_then_is_a_cause() -> None:
     assert sentinel_causes(0.8, 0.8, [1.0] * 9) == ()  # the earlier ones were the slow ones
     assert sentinel_causes(1.06, 1.0, [1.0] * 9) == ()  # what machines do all the time
     assert sentinel_causes(1.0, 0.85, []) == ("sentinels: the machine was 15 % faster after the run than before",)
-
-
-def test_a_machine_that_scatters_has_a_wider_limit_than_ten_per_cent_once_it_is_known() -> None:
     quiet, scattered = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99], [0.9, 1.1, 0.95, 1.05, 0.9, 1.1]
     assert sentinel_causes(1.12, 1.12, quiet) == ()  # no slow state by the rule of calibrations: below 15 %
     assert len(sentinel_causes(1.2, 1.2, quiet)) == 1
