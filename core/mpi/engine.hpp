@@ -483,7 +483,6 @@ private:
     void add_unexpected(RankState& state, std::uint32_t id) noexcept;
     void remove_unexpected(RankState& state, std::uint32_t id) noexcept;
     [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
-    /// The first message that came for it; none: none did.
     [[nodiscard]] std::uint32_t first_for(const RankState& state, const Unmatched& wanted) const noexcept;
     [[nodiscard]] double latency_s(const Message& message) const;
     [[nodiscard]] double route_latency_s(std::uint32_t from, std::uint32_t to) const;

@@ -75,8 +75,7 @@ class HplFiles(Files):
             return
         from lepaute.kit.files import write_atomic
 
-        lines = "".join(f"Caveat: {caveat}\n" for caveat in hpl_out.caveats(predictions))
-        write_atomic(self.output, f"{self.report(predictions) or ''}{lines}")
+        write_atomic(self.output, f"{self.report(predictions) or ''}{hpl_out.caveat_lines(predictions)}")
 
 
 Hpl.about = About(  # whose parts make and read runs, so that they stand above their class

@@ -19,6 +19,7 @@ from lepaute.kit.hpl_output import ALGORITHMS, FAILED, PARAMETER_LINE, PrintedRe
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.hpl.hpl_dat import HplDat, by_file
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, FACTORISATIONS, SWAPS, Hpl, places
+from lepaute.simulate.prediction.warnings import caveats
 
 if TYPE_CHECKING:
     from lepaute.simulate.prediction.prediction import Prediction, Spread
@@ -37,7 +38,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
     """The report on all combinations of an HPL.dat: parameters, then the table of results, a line a prediction.
 
     The columns of HPL hold the means; the ends of the 95 % prediction intervals stand to the right of them, where what
-    reads HPL's seven columns does not look, and so do the words "not comparable". Caveats go below it in a file.
+    reads HPL's seven columns does not look, and so do the words "not comparable". `caveat_lines` go below it in a file.
     """
     first = predictions[0]
     runs = len(first.run_list)
@@ -62,6 +63,10 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
         lines.append((line + ends + ("" if prediction.comparable else "   not comparable")).rstrip())
     lines += ["=" * WIDTH, "", f"{counted(len(predictions), 'combination')} predicted."]
     return "\n".join(lines) + "\n"
+
+
+def caveat_lines(predictions: Sequence["Prediction"]) -> str:
+    return "".join(f"Caveat: {caveat}\n" for caveat in caveats(predictions))
 
 
 def real_report(title: str, runs: "Sequence[tuple[Hpl, float, datetime]]") -> str:
