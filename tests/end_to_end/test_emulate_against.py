@@ -265,7 +265,9 @@ def emulated_program(traced_folder: Path) -> Trace:
     return read_trace(traced_folder / "smpi.parquet")
 
 
-def test_sleeping_and_messages_take_the_time_of_the_platform(emulated_program: Trace) -> None:
+def test_sleeping_and_messages_take_the_time_of_the_platform_and_every_message_has_both_ends(
+    emulated_program: Trace,
+) -> None:
     slept = [
         emulated_program.where((emulated_program.rank == rank) & emulated_program.named(("computing",)))
         for rank in range(RANKS)
@@ -281,9 +283,6 @@ def test_sleeping_and_messages_take_the_time_of_the_platform(emulated_program: T
     assert receive.size_bytes.tolist() == [8 * LARGE, 24]
     assert receive.peer.tolist() == [0, 0]
     assert receive.tag.tolist() == [7, 9]
-
-
-def test_every_message_has_both_ends(emulated_program: Trace) -> None:
     matches = match_messages(emulated_program)
     assert len(matches.send) == 2 + 3 * 3 * RANKS
     assert (emulated_program.size_bytes[matches.receive] >= emulated_program.size_bytes[matches.send]).all()

@@ -104,7 +104,7 @@ def test_of_few_sizes_a_line_alone_is_cut_in_one_of_twenty_tables_at_most(sizes)
     assert cut <= binom.ppf(0.999, 100, 0.05)
 
 
-def test_intervals_of_coefficients_hold_the_truth_as_often_as_they_say():
+def test_intervals_of_coefficients_and_breakpoints_hold_the_truth_as_often_as_they_say():
     inside = total = 0
     for seed in range(60):
         x, y = measured(seed, 0.05)
@@ -116,9 +116,6 @@ def test_intervals_of_coefficients_hold_the_truth_as_often_as_they_say():
     # The intervals of intercept and slope of one line go together: count as half as many.
     assert binom.ppf(0.001, total // 2, 0.95) <= inside / 2 <= total / 2
     assert inside / total < 1.0
-
-
-def test_intervals_of_breakpoints_hold_the_jump_at_least_as_often_as_they_say():
     inside = total = 0
     for seed in range(60):
         x, y = measured(seed, 0.2)

@@ -189,15 +189,12 @@ def test_the_variances_of_all_three_are_recovered(day, run, own):
     assert found.mean(axis=0).sum() == pytest.approx(true.sum(), rel=0.05)
 
 
-def test_with_few_blocks_the_variance_of_a_process_is_still_unbiased():
+def test_with_few_blocks_the_variance_of_a_process_is_unbiased_and_errors_of_single_values_are_none():
     rng = np.random.default_rng(2)
     found = np.array([variances(nested_effects(*campaign(rng, 3, 0.0, 0.02, 0.01))) for _ in range(600)])
     # Negative estimates become 0 at the cost of the narrower effects: only the sum stays.
     assert found.mean(axis=0).sum() == pytest.approx(0.02**2 + 0.01**2, rel=0.1)
     assert np.all(found >= 0)
-
-
-def test_errors_of_single_values_are_no_effect_of_a_process():
     rng = np.random.default_rng(6)
     found = []
     for _ in range(300):

@@ -162,7 +162,7 @@ class Clock:
         return self.now_s
 
 
-def test_silence_is_the_time_since_something_was_heard():
+def test_silence_is_the_time_since_something_was_heard_but_for_that_in_which_this_process_was_stopped():
     silence = Silence(10.0, clock := Clock())
     for expected_s in (10.0, 20.0, 30.0):
         clock.now_s += 10.0
@@ -170,9 +170,6 @@ def test_silence_is_the_time_since_something_was_heard():
     silence.heard()
     clock.now_s += 4.0
     assert silence.seconds() == 4.0
-
-
-def test_the_time_in_which_this_process_was_stopped_is_not_silence_of_the_other():
     silence = Silence(10.0, clock := Clock())
     clock.now_s += 9.0
     silence.seconds()

@@ -56,7 +56,7 @@ def test_rows_of_osu_are_read_with_mpis_names_and_rates_as_the_time_of_a_message
     ]
 
 
-def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
+def test_rows_of_intel_with_their_ranks_and_outputs_of_real_runs_are_read(tmp_path: Path) -> None:
     output = read_output(written(tmp_path / "imb.txt", INTEL_TEXT))
     assert (output.suite, output.version) == (INTEL, "2021.3")
     rows = [(mean.operation, mean.form, mean.size_bytes, mean.ranks, mean.mean_s) for mean in output.means]
@@ -71,9 +71,6 @@ def test_rows_of_intel_are_read_with_their_ranks(tmp_path: Path) -> None:
         "line 8 of 0 bytes, for which nothing is called, left out",
         "the time is t_pure[usec]; t_ovrl[usec] has what was computed meanwhile, too",
     )
-
-
-def test_outputs_of_real_runs_are_read() -> None:
     assert len(read_output(DATA / "osu_latency.txt").means) >= 20
     assert {mean.operation for mean in read_output(DATA / "imb_mpi1.txt").means} == {"PingPong", "Allreduce"}
     assert {(mean.operation, mean.form) for mean in read_output(DATA / "osu_bandwidth.txt").means} == {

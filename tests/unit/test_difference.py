@@ -197,7 +197,7 @@ def busy(cores: float, places: range, period_s: float = 5.0) -> list[object]:
     return np.cumsum([cores * period_s * (i in places) for i in range(480)]).tolist()
 
 
-def test_another_user_is_named_from_the_sample_before_on() -> None:
+def test_another_user_and_time_that_the_hypervisor_took_are_named_from_the_sample_before_on() -> None:
     users = samples(
         other_users_cpu_s=busy(1.5, range(100, 103)),
         other_users=changed("1001:make -j 1.30; 1000:python 0.20", "0:sshd 0.01", range(100, 103)),
@@ -205,9 +205,6 @@ def test_another_user_is_named_from_the_sample_before_on() -> None:
     (found,) = monitored("node1", users)
     assert (found.kind, found.start_s, found.end_s) == ("other user", NOON + 495, NOON + 510)
     assert found.message == "node1: 1000:python, 1001:make -j used up to 1.5 cores from 12:08:15 to 12:08:30 UTC"
-
-
-def test_time_that_the_hypervisor_took_is_named_above_one_per_cent_and_the_ticks() -> None:
     (found,) = monitored("n", samples(steal_share=changed(0.05, 0.015, range(100, 103))))
     assert (found.kind, found.start_s, found.end_s) == ("stolen time", NOON + 495, NOON + 510)
     assert found.message == "n: the hypervisor took up to 5.0 % of the CPU time from 12:08:15 to 12:08:30 UTC"

@@ -75,7 +75,9 @@ def test_missing_mpi_programs_are_named_one_by_one(empty_path: Path) -> None:
     }
 
 
-def test_a_blas_that_cannot_be_loaded_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blas_that_cannot_be_loaded_is_missing_and_slow_kernels_are_a_warning_with_their_speed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fail() -> KernelSet:
         raise EnvironmentProblem("OpenBLAS cannot be loaded or run; install it")
 
@@ -84,9 +86,6 @@ def test_a_blas_that_cannot_be_loaded_is_missing(monkeypatch: pytest.MonkeyPatch
     checks = list(doctor.check_blas())
     assert [check.status for check in checks] == ["missing", "missing"]
     assert {check.remedy for check in checks} == {"apt-get install libopenblas-dev"}
-
-
-def test_slow_kernels_are_a_warning_with_the_speed_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = KernelSet("SkylakeX", "SkylakeX", 93.0, ("Prescott kernels are slow",), "OpenBLAS 0.3.21 etc")
     monkeypatch.setattr(doctor, "choose_kernel_set", lambda: chosen)
     monkeypatch.setattr(doctor, "links_with", lambda _library: True)

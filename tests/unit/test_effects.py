@@ -78,7 +78,9 @@ def test_values_that_the_noise_hides_cannot_be_told_apart_and_a_direction_that_d
     assert effect_lines(sweep)[1].endswith(", faster in 1 of 2")
 
 
-def test_extrapolated_values_are_not_comparable(of: Callable[..., Prediction]) -> None:
+def test_extrapolated_values_are_not_comparable_and_a_threshold_that_follows_the_block_size_is_one_choice(
+    of: Callable[..., Prediction],
+) -> None:
     sweep = [of(hpl(nb, bcast), 10.0 + nb / 1000.0, extrapolated=nb == 32 or (nb == 256 and bcast == "long"))
              for nb in (32, 128, 256) for bcast in ("1ring", "long")]  # fmt: skip
     assert sweep[0].comparable is False  # or the test shows nothing
@@ -89,9 +91,6 @@ def test_extrapolated_values_are_not_comparable(of: Callable[..., Prediction]) -
     text = effect_lines(sweep)[1]
     assert text.endswith("32 not comparable")
     assert "1 of 2 pairs not comparable" in text
-
-
-def test_a_threshold_that_follows_the_block_size_is_the_same_choice(of: Callable[..., Prediction]) -> None:
     sweep = [of(hpl(nb, "1ring"), 10.0 + nb / 1000.0, 0.00001 * nb) for nb in (128, 192)]
     assert {one.application.parameters()["swap_threshold"] for one in sweep} == {128, 192}
     assert [parameter.name for parameter in effects(sweep)] == ["NB"]

@@ -142,22 +142,16 @@ def test_planted_autocorrelation_is_measured_and_called_a_limit() -> None:
     assert "a limit of the model" in found.sentence
 
 
-def test_what_the_platform_has_as_wandering_is_not_called_a_limit() -> None:
+def test_wandering_of_the_platform_is_no_limit_the_call_before_is_measured_and_a_process_no_dependence() -> None:
     shared = np.repeat(normal(5)[: COUNT // 100], 100)
     found = report(0.6 * normal(4) + 0.8 * shared, wandering_relative_sd=0.05 * 0.8)
     assert found.width == pytest.approx((1 + 0.426 * 49 * 0.64) ** 0.5, rel=0.2)
     assert not found.is_limit
     assert "covers it" in found.sentence
-
-
-def test_the_effect_of_the_call_before_is_measured() -> None:
     found = report(normal(6), previous=0.02)
     assert found.previous_percent == pytest.approx(2.0, abs=5 * found.previous_error)
     assert found.previous_error < 0.2
     assert "the mix of sizes matters" in found.sentence
-
-
-def test_what_a_whole_process_has_in_common_is_no_dependence_of_its_calls() -> None:
     # `report` makes the last process 1.3 times as slow as the first one
     assert abs(report(normal(8)).lag_100) < 5 / COUNT**0.5
 

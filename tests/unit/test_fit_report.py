@@ -119,7 +119,7 @@ def test_the_answer_is_on_the_first_screen_and_all_beyond_the_evidence_is_folded
     context.close()
 
 
-def test_what_is_folded_is_printed(browser, page_file):
+def test_what_is_folded_is_printed_and_a_dark_page_has_light_text_and_paper_stays_white(browser, page_file):
     tab = browser.new_page(viewport={"width": 1000, "height": 800})
     tab.goto(page_file.as_uri())
     folded = [tab.locator(where) for where in ("#rules p", "#overview table", "#subjects section:last-of-type figure")]
@@ -132,9 +132,6 @@ def test_what_is_folded_is_printed(browser, page_file):
     tab.set_viewport_size({"width": 720, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 720
     tab.close()
-
-
-def test_a_dark_page_has_light_text_and_paper_stays_white(browser, page_file):
     seen = {}
     for scheme in ("light", "dark"):
         tab = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme=scheme)

@@ -294,15 +294,12 @@ def test_several_nodes_are_given_by_a_hostfile_of_the_launcher_s_own_form() -> N
         HYDRA.start(4, hostfile="h", remote_shell="ssh -F c")
 
 
-def test_a_library_is_tuned_by_variables_of_its_own() -> None:
+def test_a_library_is_tuned_by_variables_of_its_own_and_a_user_s_command_gets_them_for_its_ranks() -> None:
     assert OPEN_MPI_4.tuning({"btl": "tcp,self"}) == {"OMPI_MCA_btl": "tcp,self"}
     assert HYDRA.tuning({"ch4_netmod": "ofi"}) == {"MPIR_CVAR_CH4_NETMOD": "ofi"}
     assert INTEL.tuning({"fabrics": "shm"}) == {"I_MPI_FABRICS": "shm"}
     with pytest.raises(InputError, match="belongs to an unknown MPI"):
         Launcher(Path("srun"), "").tuning({"a": "b"})
-
-
-def test_a_user_s_command_gets_variables_for_its_ranks() -> None:
     words = ["mpirun", "-np", "1", "a", ":", "-np", "1", "b"]
     given = ["-x", "A=1"]
     assert OPEN_MPI_4.command(words, {"A": "1"}) == ["mpirun", *given, *words[1:4], ":", *given, *words[5:]]

@@ -194,7 +194,7 @@ def test_what_the_platform_does_not_have_is_refused(node: int, given: dict[int, 
         with_cpu_factors(SMALL, node, given)
 
 
-def test_a_job_of_computing_alone_takes_as_much_longer_as_its_node() -> None:
+def test_a_job_of_computing_alone_takes_as_much_longer_as_its_node_and_the_slowest_one_is_named() -> None:
     # One rank, and noise and days off: all that is left besides dgemm is far below a tenth of the time.
     hpl = Hpl(n=1500, nb=64, p=1, q=1)
     cost = node_cost(hpl, alike(2), 2, factors(1.2, 1.0), runs=2, layers=Layers.only())
@@ -202,9 +202,6 @@ def test_a_job_of_computing_alone_takes_as_much_longer_as_its_node() -> None:
     assert cost.without is None
     assert cost.gain is None
     assert (cost.nodes, cost.spare_nodes) == (1, 1)
-
-
-def test_the_slowest_node_of_the_job_is_named_though_it_be_another_one() -> None:
     slow = with_cpu_factors(alike(8), 2, {0: 1.3, 1: 1.3})
     small = Hpl(n=300, nb=32, p=2, q=4)
     assert node_cost(small, slow, 3, factors(1.1, 1.0), runs=2).slowest == 2

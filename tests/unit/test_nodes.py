@@ -102,14 +102,11 @@ def test_long_output_is_kept_at_both_ends_and_a_command_sees_the_variables_it_is
     assert not nodes["alpha"].shell('printf "%s" "$LEPAUTE_TEST"').stdout
 
 
-def test_files_go_there_and_back_whole(nodes):
+def test_files_go_there_and_back_whole_or_are_refused_and_leave_nothing(nodes):
     content = os.urandom(300_000)
     nodes.write("deep/er/file.bin", content, mode=0o755)
     assert nodes.read("deep/er/file.bin") == dict.fromkeys(nodes.names, content)
     assert nodes["alpha"].run("test", "-x", "deep/er/file.bin").only.ok
-
-
-def test_a_file_that_cannot_be_written_is_too_large_or_not_there_is_refused_and_leaves_nothing(nodes):
     nodes["alpha"].write("plain", "x")
     with pytest.raises(NodeRefused, match=r"alpha: .*Not a directory|File exists"):
         nodes["alpha"].write("plain/below", os.urandom(400_000))

@@ -193,7 +193,7 @@ def test_of_unknown_switches_all_pairs_are_of_one_class_and_the_first_node_has_r
     ]
 
 
-def test_every_number_of_flows_is_reached_over_the_blocks_and_one_and_all_in_each() -> None:
+def test_every_number_of_flows_is_reached_over_the_blocks_and_names_of_one_machine_never_run_side_by_side() -> None:
     assert flow_counts(1) == [1]
     assert flow_counts(2) == [1, 2]
     assert flow_counts(24) == [1, 2, 4, 8, 16, 24]
@@ -206,9 +206,6 @@ def test_every_number_of_flows_is_reached_over_the_blocks_and_one_and_all_in_eac
             assert len(set(mine)) == len(mine)
             seen.add(len(mine))
     assert seen == {1, 2, 4, 8, 16}
-
-
-def test_names_of_one_machine_share_its_cores_and_never_run_side_by_side() -> None:
     links = plan_links(QUICK, 1, nodes(4, cores=4, machines=1), LIMITS, Switches())
     for link in links:
         assert len(set(link.run.cores)) == len(link.run.cores), "no core has two ranks"

@@ -160,7 +160,7 @@ def quiet_fleet(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(FLEET, NIGHTS))
 
 
-def test_a_node_that_was_bad_from_the_start_is_unlike_its_peers_and_no_event() -> None:
+def test_a_node_that_was_bad_from_the_start_is_unlike_its_peers_of_the_like_processors_and_no_event() -> None:
     z = quiet_fleet(1)
     z[6:8] -= 50  # 25 % below its own level, which is within 3 % of the others
     values = fleet_values(z)
@@ -172,9 +172,6 @@ def test_a_node_that_was_bad_from_the_start_is_unlike_its_peers_and_no_event() -
     ]
     assert all(-0.35 < each.size < -0.15 for each in found)
     json.dumps(finite_json(found), allow_nan=False)
-
-
-def test_two_kinds_of_processors_in_a_node_are_compared_with_their_like() -> None:
     z = quiet_fleet(2)
     z[1::2] += 60  # each second processor is 30 % faster
     assert notices(fleet_values(z)) == ()

@@ -31,14 +31,11 @@ def test_a_bad_file_is_refused_in_the_words_that_its_first_line_gives(path: Path
     assert str(caught.value).replace(str(path), path.name) == expected
 
 
-def test_numbers_without_a_dot_are_numbers_and_the_constant_term_needs_no_quotes() -> None:
+def test_numbers_without_a_dot_are_numbers_and_what_is_left_out_has_the_stated_default() -> None:
     small = load_platform(SMALL)
     # written {mnk: 2e-10, 1: 1e-6}: PyYAML reads two texts and the integer 1
     assert small.kernels[0].pieces[0].mean == {"mnk": 2e-10, "1": 1e-6}
     assert small.network.remote.segments[1].latency_s == 5e-6
-
-
-def test_what_is_left_out_has_the_stated_default() -> None:
     small = load_platform(SMALL)
     first = small.kernels[0].pieces[0]
     assert (first.noise.kind, first.noise.sd, first.covariance, first.per_cpu) == ("none", {}, None, None)
@@ -311,7 +308,7 @@ def test_the_small_kernels_are_the_whole_published_table() -> None:
     assert "dlocswp" not in means
 
 
-def test_the_optimistic_network_has_a_route_latency_of_one_link_times_two() -> None:
+def test_the_optimistic_network_has_twice_the_latency_of_a_link_and_the_loaded_one_that_of_a_route() -> None:
     network = load_platform("dahu-2019-04").network
     assert network.node_link.bandwidth_Bps == 1.25e10
     assert [segment.above_bytes for segment in network.remote.segments] == [0, 8133, 15831, 33956, 64000]
@@ -326,9 +323,6 @@ def test_the_optimistic_network_has_a_route_latency_of_one_link_times_two() -> N
     assert network.loopback_segments[-1].bandwidth_Bps == pytest.approx(5.21507e9, rel=1e-5)
     assert [segment.protocol for segment in network.remote.segments] == ["eager"] * 4 + ["rendezvous"]
     assert network.costs.wtime_s == 0  # the published file has none: 5 us a call had been measured and removed
-
-
-def test_the_loaded_network_has_latencies_of_a_route_as_fitted() -> None:
     network = load_platform("dahu-2020-01-loaded").network
     at_64_kb = next(segment for segment in network.remote.segments if segment.above_bytes == 64000)
     assert at_64_kb.latency_s == pytest.approx(176.148e-6, rel=1e-5)  # not 352

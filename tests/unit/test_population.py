@@ -93,7 +93,7 @@ def test_a_day_moves_each_cpu_by_the_stated_draws_and_a_smaller_cluster_begins_a
     assert (small[0], small[1]) == (large[0][:3], large[1][:6])
 
 
-def test_drawing_days_adds_to_the_coefficients_and_takes_the_layer_of_days_away() -> None:
+def test_drawing_days_adds_to_the_coefficients_and_drawing_nodes_replaces_the_kernel_by_one_piece() -> None:
     platform = with_population(SMALL, content(draw="days"))
     today = on_its_day(platform, 4)
     days = drawn_day(platform.population, None, ALIKE, 4)  # type: ignore[arg-type]
@@ -106,9 +106,6 @@ def test_drawing_days_adds_to_the_coefficients_and_takes_the_layer_of_days_away(
     row = dict(zip(last.per_cpu.columns, last.per_cpu.rows[3], strict=True))
     assert (row["mnk"], row["mn"], row["sd:mnk"]) == (9e-11 + days[3][0], 0.0, 2e-12)
     assert first.per_cpu.rows[0][2] == 2e-10 + days[0][0]
-
-
-def test_drawing_nodes_replaces_the_kernel_by_one_piece_and_keeps_a_noise_it_says_nothing_of() -> None:
     noisy = SMALL.model_copy(
         update={"kernels": (SMALL.kernels[0].model_copy(update={"pieces": SMALL.kernels[0].pieces[1:]}),)}
     )

@@ -226,7 +226,7 @@ def raw_rows(folder: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-def test_masked_numbers_are_random_ones_whose_low_bits_are_zero(fill: Path) -> None:
+def test_masked_numbers_are_random_ones_whose_low_bits_are_zero_and_other_content_is_what_it_says(fill: Path) -> None:
     random = filled(fill, "random")
     assert min(random) >= -0.5
     assert max(random) < 0.5
@@ -238,9 +238,6 @@ def test_masked_numbers_are_random_ones_whose_low_bits_are_zero(fill: Path) -> N
         units = [round((value + 0.5) * 2**53) for value in masked]
         assert units == [round((value + 0.5) * 2**53) >> bits << bits for value in random]
     assert set(filled(fill, "masked:53")) == {-0.5}
-
-
-def test_constant_and_sequential_content_are_what_they_say(fill: Path) -> None:
     assert set(filled(fill, "constant")) == {0.5}
     assert set(filled(fill, "constant:0.987")) == {0.987}
     sequence = filled(fill, "sequential")

@@ -97,7 +97,7 @@ def test_an_empty_product_costs_nothing(blas: Library, sizes: tuple[int, int, in
     assert not blas.charges()
 
 
-def test_results_of_reductions_are_one_and_those_of_empty_vectors_zero(blas: Library) -> None:
+def test_results_of_reductions_are_one_of_empty_vectors_zero_and_an_index_is_the_runtimes_answer(blas: Library) -> None:
     for name, arguments in [("ddot", (A, 1, A, 1)), ("dnrm2", (A, 1)), ("dasum", (A, 1)), ("dznrm2", (A, 1))]:
         assert blas.fortran(name, 5, *arguments, result=ctypes.c_double) == 1.0
         assert blas.fortran(name, 0, *arguments, result=ctypes.c_double) == 0.0
@@ -105,9 +105,6 @@ def test_results_of_reductions_are_one_and_those_of_empty_vectors_zero(blas: Lib
     assert blas.fortran("dsdot", 5, A, 1, A, 1, result=ctypes.c_double) == 1.0
     assert blas.c("cblas_dasum", 5, A, 1, result=ctypes.c_double) == 1.0
     assert len(blas.charges()) == 7
-
-
-def test_an_index_is_the_runtimes_answer_counted_from_one_in_fortran_and_from_zero_in_c(blas: Library) -> None:
     with blas.answering(3):
         assert blas.fortran("idamax", 5, A, 1, result=ctypes.c_int) == 4
         assert blas.c("cblas_izamax", 5, A, 1, result=ctypes.c_size_t) == 3
@@ -184,7 +181,7 @@ def test_dgetrf_leaves_the_matrix_and_gives_the_identity_as_pivots(blas: Library
     assert (charge.size, charge.flops) == ((3, 2, 0), 2 + 3 + 2 * 2)
 
 
-def test_lapacke_has_no_workspace_and_returns_info(blas: Library) -> None:
+def test_lapacke_has_no_workspace_and_a_question_for_one_is_answered_and_costs_nothing(blas: Library) -> None:
     pivots = integers(9, 9)
     assert blas.c("LAPACKE_dgetrf", ROW_MAJOR, 2, 2, A, 2, pivots, result=ctypes.c_int) == 0
     assert list(pivots) == [1, 2]
@@ -192,9 +189,6 @@ def test_lapacke_has_no_workspace_and_returns_info(blas: Library) -> None:
     assert blas.c("LAPACKE_dsyev", COLUMN_MAJOR, "V", "U", 3, A, 3, values, result=ctypes.c_int) == 0
     assert list(values) == [1, 2, 3]
     assert [charge.name for charge in blas.charges()] == ["dgetrf", "dsyev"]
-
-
-def test_a_question_for_the_workspace_is_answered_and_costs_nothing(blas: Library) -> None:
     work, iwork, info, values = doubles(0), integers(0), integers(9), doubles(9, 9)
     blas.fortran("dsyevd", "V", "U", 10, A, 10, values, work, -1, iwork, -1, info)
     assert work[0] >= 1 + 6 * 10 + 2 * 10**2  # what LAPACK's documentation demands

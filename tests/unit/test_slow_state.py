@@ -186,15 +186,12 @@ def test_verify_counts_undisturbed_runs_and_says_how_many_are_not(dahu):
     assert slow_state_line([Case(HPL, predict(HPL, dahu, runs=2), 0.0)]) == ""
 
 
-def test_a_node_of_fewer_busy_cores_is_never_slow(dahu):
+def test_a_node_of_fewer_busy_cores_is_never_slow_and_a_run_without_a_slow_state_says_so(dahu):
     slow = override(dahu, {"slow_state": "{share: 0.5, length_s: 4, factor: 2, least_busy_cores: 4}"})
     idle, busy = predict(Hpl(n=500, p=1, q=2), slow, runs=4), predict(Hpl(n=500, p=2, q=2), slow, runs=4)
     assert idle.any.time_s == idle.time_s
     assert slow_state_sentence(idle) == ""
     assert busy.any.share_of_runs > 0.4
-
-
-def test_any_run_without_a_slow_state_is_an_undisturbed_one_and_says_so(dahu):
     found = predict(Hpl(n=500), dahu, runs=2, state="any")
     assert "the platform has no slow state: any run is an undisturbed one" in found.warnings
     assert found.time_s == predict(Hpl(n=500), dahu, runs=2).time_s

@@ -20,7 +20,7 @@ from lepaute.stats.stopping import Target, assess, next_round
 from lepaute.stats.student import student_quantile
 
 
-def test_a_common_error_moves_each_bound_by_its_square() -> None:
+def test_a_common_error_moves_each_bound_by_its_square_and_from_40_runs_on_quantiles_are_empirical() -> None:
     low, high = prediction_interval([math.exp(x) for x in (1, 2, 3)], 0.5)
     reach = math.hypot(4.968276, 1.959964 * 0.5)  # Student's half-width of three values, and of the normal error
     assert (math.log(low or 0), math.log(high or 0)) == pytest.approx((2 - reach, 2 + reach), abs=1e-5)
@@ -32,9 +32,6 @@ def test_a_common_error_moves_each_bound_by_its_square() -> None:
     narrow_low, narrow_high = prediction_interval(many)
     assert math.log(low or 0) == pytest.approx(49.5 - math.hypot(49.5 - math.log(narrow_low or 0), 19.59964))
     assert math.log(high or 0) == pytest.approx(49.5 + math.hypot(math.log(narrow_high or 0) - 49.5, 19.59964))
-
-
-def test_from_40_runs_on_the_quantiles_are_empirical() -> None:
     # positions 0.025 * 41 = 1.025 and 0.975 * 41 = 39.975 among the logarithms 1 .. 40
     low, high = prediction_interval([math.exp(i) for i in range(40, 0, -1)])
     assert (low, high) == pytest.approx((math.exp(1.025), math.exp(39.975)))
@@ -209,7 +206,7 @@ def test_the_end_of_the_interval_is_where_p_is_the_level() -> None:
     assert region_test(reference, [end]).p_value == pytest.approx(1e-4)
 
 
-def test_a_singular_covariance_is_one_that_needs_more_observations() -> None:
+def test_a_singular_covariance_needs_more_observations_and_units_and_rotations_do_not_matter() -> None:
     rng = np.random.default_rng(4)
     x = rng.normal(size=(10, 3))
     x[:, 2] = x[:, 0] - 2 * x[:, 1]
@@ -220,9 +217,6 @@ def test_a_singular_covariance_is_one_that_needs_more_observations() -> None:
     x[:, 2] += 1e-3 * rng.normal(size=10)
     scaled = x * [1.0, 1e-9, 1e6]
     assert region_test(scaled, scaled[:1] + 1.0).missing == 0
-
-
-def test_units_and_rotations_do_not_matter() -> None:
     rng = np.random.default_rng(5)
     x, new = rng.normal(size=(12, 3)), rng.normal(size=(2, 3))
     mixed = rng.normal(size=(3, 3)) * [1e-12, 1.0, 1e9]
