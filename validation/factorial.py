@@ -71,6 +71,12 @@ def label(row: dict[str, int]) -> str:
     return f"NB {row['block_size']}, depth {row['depth']}, {how}"
 
 
+def dummies(frame: pandas.DataFrame, factors: Sequence[str]) -> numpy.ndarray:
+    """A column of ones, and one for each level but the first of each factor."""
+    levels = [frame[factor].to_numpy()[:, None] == numpy.unique(frame[factor])[1:] for factor in factors]
+    return numpy.hstack([numpy.ones((len(frame), 1)), *(each.astype(float) for each in levels)])
+
+
 def main_effects(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:
     """Type-II analysis of variance of `column` by the factors, without interactions; the largest effect first.
 
@@ -80,11 +86,7 @@ def main_effects(frame: pandas.DataFrame, column: str) -> pandas.DataFrame:
 
     def residual(factors: Sequence[str]) -> tuple[float, int]:
         """(sum of squares that the factors leave, rank of their design)"""
-        dummies = [numpy.ones((len(frame), 1))]
-        for factor in factors:
-            levels = numpy.unique(frame[factor])[1:]
-            dummies.append((frame[factor].to_numpy()[:, None] == levels).astype(float))
-        design = numpy.hstack(dummies)
+        design = dummies(frame, factors)
         solution, _, rank, _ = numpy.linalg.lstsq(design, values, rcond=None)
         return float(numpy.sum((values - design @ solution) ** 2)), int(rank)
 
@@ -123,10 +125,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def depth_effect(frame: pandas.DataFrame, column: str) -> float:
     """What depth 1 adds to the time, seconds: its coefficient in the model of the main effects."""
-    dummies = [numpy.ones((len(frame), 1)), (frame["depth"].to_numpy() == 1).astype(float)[:, None]]
-    others = (frame[factor].to_numpy() for factor in FACTORS if factor != "depth")
-    dummies += [(levels[:, None] == numpy.unique(levels)[1:]).astype(float) for levels in others]
-    return float(numpy.linalg.lstsq(numpy.hstack(dummies), frame[column].to_numpy(float), rcond=None)[0][1])
+    design = dummies(frame, ("depth", *(factor for factor in FACTORS if factor != "depth")))
+    return float(numpy.linalg.lstsq(design, frame[column].to_numpy(float), rcond=None)[0][1])
 
 
 def depth_goals(there: pandas.DataFrame) -> list[Goal]:

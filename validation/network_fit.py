@@ -38,6 +38,7 @@ from lepaute.measure.fit.messages.conditions import condition_effects
 from lepaute.measure.fit.messages.network import ProtocolLimits, call_cost, fit_network, fit_segments, one_way_s
 from lepaute.measure.fit.messages.segment import FittedSegment, Series, centred, series
 from lepaute.measure.fit.numeric import Mode
+from lepaute.stats.robust import robust_sd
 
 STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"
@@ -166,7 +167,7 @@ def told(options: Options, fit: Fitted) -> pandas.DataFrame:
     for number, (part, low, high) in enumerate(zip(fit.segments, [-1, *bounds], [*bounds, math.inf], strict=True)):
         inside = fit.held_out.within(low, high)
         own = fit.fitted.within(low, high)
-        modes, sd = pair_modes(part), robust_sd(own, part)
+        modes, sd = pair_modes(part), robust_sd(ratios(own, part))
         rows.append(
             {
                 "kind": "segment",
@@ -222,12 +223,6 @@ def distance(inside: Series, part: FittedSegment, cdf: Any) -> float:
 def mixture_cdf(x: Any, modes: tuple[Mode, ...]) -> Any:
     """Of the factor on a duration."""
     return sum(mode.weight * norm.cdf((np.log(x) - mode.mean) / max(mode.sd, 1e-9)) for mode in modes)
-
-
-def robust_sd(own: Series, part: FittedSegment) -> float:
-    """As it was fitted for half-normal noise."""
-    ratio = ratios(own, part)
-    return 1.4826 * float(np.median(np.abs(ratio - np.median(ratio))))
 
 
 def half_normal_cdf(x: Any, sd: float) -> Any:

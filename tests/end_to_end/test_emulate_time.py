@@ -62,13 +62,10 @@ def test_a_large_message_waits_for_its_receiver_to_be_in_mpi(times, progress, le
     assert found.put_off[0] == (2 if progress == "calls" else 0)
 
 
-def test_a_receive_is_posted_when_its_rank_waits_in_any_call(times: Path) -> None:
+def test_a_receive_is_posted_when_its_rank_waits_and_waits_for_what_the_sender_computes(times: Path) -> None:
     found = run(times, "blocked", tiny(flow_factor="flow_factor: scale\n  progress: calls"), ranks=2)
     assert found.stdout == ("done", "done")
     assert found.put_off[0] == 0  # nobody has computed
-
-
-def test_a_receiver_waits_for_what_the_sender_computes(times: Path) -> None:
     seen = re.search(r"waited (\S+)", run(times, "late", tiny(wtime_s="wtime_s: 0"), ranks=2).stdout[0])
     # The message inside the node: overhead of sending, latency, 4 bytes (+ 16 of SMPI's), overhead of receiving.
     moving_s = 3e-7 + 4e-10 + 1e-6 + 4 / 6e9 + 2e-7

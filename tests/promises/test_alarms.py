@@ -150,7 +150,7 @@ def test_a_day_judged_again_changes_nothing_and_a_verdict_stays() -> None:
     assert list(watch.alarms) == ["b"]
 
 
-def test_many_streams_at_once_need_less_evidence_than_one() -> None:
+def test_many_streams_at_once_need_less_evidence_and_shares_of_all_sum_to_no_more_than_the_level() -> None:
     names = [f"{i:03d}" for i in range(100)]
     quiet = dict.fromkeys(names, 1.0)
     # alone: 2 * 100 / 0.05 = 4000; ten together: 400 each
@@ -158,9 +158,6 @@ def test_many_streams_at_once_need_less_evidence_than_one() -> None:
     assert len(OnlineFdr().alarms_of_day("2026-01-01", quiet | {"007": 4000.1})) == 1
     assert len(OnlineFdr().alarms_of_day("2026-01-01", quiet | dict.fromkeys(names[:10], 400.1))) == 10
     assert OnlineFdr().alarms_of_day("2026-01-01", quiet | dict.fromkeys(names[:9], 400.1)) == []
-
-
-def test_shares_of_all_hypotheses_sum_to_no_more_than_the_level() -> None:
     watch = OnlineFdr()
     watch.alarms_of_day("2026-01-01", dict.fromkeys("abc", 1.0))
     watch.alarms_of_day("2026-01-02", {f"later {i}": 1.0 for i in range(1000)})

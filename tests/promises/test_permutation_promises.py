@@ -55,7 +55,7 @@ def test_an_effect_of_two_per_cent_is_found_and_its_interval_covers_it() -> None
     assert low <= covered <= high
 
 
-def test_all_arrangements_are_looked_at_where_there_are_few() -> None:
+def test_all_of_few_arrangements_are_looked_at_a_seed_gives_one_result_and_a_constant_factor_none() -> None:
     # Seven units in the order of their levels: of 7! orders only this one and its reverse are as clear a trend.
     result = permutation_test(
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], list("abcdefg"), [0] * 7, ordered="abcdefg", permutations=9999
@@ -68,14 +68,8 @@ def test_all_arrangements_are_looked_at_where_there_are_few() -> None:
     assert (pairs.exact, pairs.permutations, pairs.p_value) == (True, 4, 0.5)
     assert pairs.effects[0].difference == pytest.approx(1.5)
     assert np.isnan(pairs.effects[0].low)
-
-
-def test_a_factor_that_never_varies_inside_a_stratum_cannot_be_told() -> None:
     result = permutation_test([1.0, 1.1, 2.0, 2.1], ["a", "a", "b", "b"], [0, 0, 1, 1])
     assert (result.n, result.p_value, result.effects) == (0, 1.0, ())
-
-
-def test_the_same_seed_gives_the_same_result_and_a_common_shift_changes_no_p_value() -> None:
     values, labels, strata = calls(np.random.default_rng(3), 0.01)
     one = permutation_test(values, labels, strata, permutations=199, seed=5)
     assert one == permutation_test(values, labels, strata, permutations=199, seed=5)

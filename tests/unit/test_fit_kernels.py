@@ -170,7 +170,7 @@ def test_the_scatter_of_few_large_calls_and_effects_of_processes_are_no_discrepa
     assert discrepancy_relative_sd(slowed, fitted, block_effects([(slowed, fitted)])) < 0.02
 
 
-def test_glue_is_the_phase_less_its_kernels_and_the_clock():
+def test_glue_is_the_phase_less_its_kernels_and_the_clock_which_is_subtracted_of_these_too():
     rows = [
         ("dgemm", 100, 2, 2, 10.0, 3e-6 + CLOCK_S, 1),
         ("dscal", 0, 100, 0, 10.1, 1e-6 + CLOCK_S, 1),
@@ -185,9 +185,6 @@ def test_glue_is_the_phase_less_its_kernels_and_the_clock():
     assert glue["pdfact_glue"].duration_s == pytest.approx([0.3 - 4e-6 - 7 * CLOCK_S], abs=1e-12)
     assert glue["pdupdate_glue"].duration_s == pytest.approx([0.2 - 1e-3 - 2 * CLOCK_S], abs=1e-12)
     assert glue["pdfact_glue"].m.tolist() == [100.0]
-
-
-def test_the_clock_is_subtracted_phases_are_no_kernels_and_streamed_products_are_never_cold():
     table = pooled_observations([observations([("dgemm", 1, 1, 1, 0.0, 1e-6, 0), ("pdfact", 1, 1, 0, 0.0, 1.0, 0)])])
     kernels = calls_by_kernel(table)
     assert list(kernels) == ["dgemm"]

@@ -243,11 +243,8 @@ def values_of(text: str) -> list[str]:
     return [line.split()[0] for line in text.splitlines()[4:]]
 
 
-def test_the_defaults_give_the_file_that_real_hpl_ran_with():
+def test_the_defaults_give_the_file_that_real_hpl_ran_with_and_a_parameter_changes_its_line_alone():
     assert values_of(hpl_input_text(Hpl(n=4000, p=1, q=2))) == KNOWN_GOOD
-
-
-def test_each_parameter_changes_its_own_line_and_no_other():
     # Line numbers count from the first value, in the order in which HPL_pdinfo reads them.
     base = Hpl(n=4000, p=1, q=2)
     changes = {

@@ -272,15 +272,12 @@ def test_ranks_are_bound_as_the_launcher_has_it(launcher, cores, words, variable
     assert {name: value for name, value in start.environment.items() if not name.startswith("OMPI_ALLOW")} == variables
 
 
-def test_open_mpi_runs_as_root_and_stays_on_the_node_where_it_is_told_so() -> None:
+def test_open_mpi_runs_as_root_on_the_node_and_nodes_are_given_by_a_hostfile_of_the_launcher_s_own_form() -> None:
     consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     assert OPEN_MPI_4.start(1).environment == consent
     alone = OPEN_MPI_4.start(1, use_scheduler=False).environment
     assert alone == {**consent, "OMPI_MCA_ras": "^slurm", "OMPI_MCA_plm": "^slurm"}
     assert "--oversubscribe" not in OPEN_MPI_4.start(1, oversubscribe=False).argv
-
-
-def test_several_nodes_are_given_by_a_hostfile_of_the_launcher_s_own_form() -> None:
     assert OPEN_MPI_4.hostfile_text(["a", "b"], 2) == "a slots=2\nb slots=2\n"
     assert HYDRA.hostfile_text(["a", "b"], 2) == "a:2\nb:2\n"
     over = OPEN_MPI_4.start(4, hostfile="h", remote_shell="ssh -F c", options=("--mca", "btl", "tcp,self")).argv

@@ -182,7 +182,7 @@ def test_pairs_are_drawn_anew_and_those_of_one_turn_share_no_node_and_no_uplink(
     assert len(pairs_of_blocks) == FULL.blocks
 
 
-def test_of_unknown_switches_all_pairs_are_of_one_class_and_the_first_node_has_rank_0() -> None:
+def test_pairs_and_numbers_of_flows_are_reached_over_the_blocks_and_names_of_one_machine_kept_apart() -> None:
     links = plan_links(QUICK, 1, nodes(2), LIMITS, Switches())
     assert {(link.first, link.second, link.distance, link.turn) for link in links} == {("n1", "n2", None, 0)}
     for block in range(QUICK.blocks):
@@ -191,9 +191,6 @@ def test_of_unknown_switches_all_pairs_are_of_one_class_and_the_first_node_has_r
     assert [link.run.name for link in links] == [
         link.run.name for link in plan_links(QUICK, 1, nodes(2), LIMITS, Switches())
     ]
-
-
-def test_every_number_of_flows_is_reached_over_the_blocks_and_names_of_one_machine_never_run_side_by_side() -> None:
     assert flow_counts(1) == [1]
     assert flow_counts(2) == [1, 2]
     assert flow_counts(24) == [1, 2, 4, 8, 16, 24]

@@ -127,7 +127,7 @@ def test_nodes_that_are_much_slower_are_a_group_of_which_a_single_one_takes_the_
     assert np.all(np.linalg.eigvalsh(fitted.groups[1].covariance_spatial) >= -1e-30)
 
 
-def test_one_day_gives_a_model_without_days_and_a_coefficient_that_never_varies_none_of_it_both_named() -> None:
+def test_one_day_coefficients_that_never_vary_and_days_that_are_far_off_are_told() -> None:
     data = simulated(dahu_like(), np.random.default_rng(2), days=1, missing=0.0)
     fitted = generative(data)
     assert not np.any(fitted.covariance_temporal)
@@ -140,9 +140,6 @@ def test_one_day_gives_a_model_without_days_and_a_coefficient_that_never_varies_
     population = fitted.population()
     assert population.covariance_temporal[2] == (0.0, 0.0, 0.0)
     assert population.groups[0].mean[2] == pytest.approx(2e-12)
-
-
-def test_a_few_days_that_are_far_off_are_told_and_gaussian_ones_are_not() -> None:
     data = simulated(dahu_like(), np.random.default_rng(6), nodes=8)
     assert not any("outliers" in note for note in generative(data).notes)
     data.values[[17, 90], 2] *= 4.0

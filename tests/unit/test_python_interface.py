@@ -98,16 +98,13 @@ def test_a_prediction_is_a_frame_with_a_row_a_run_that_can_be_put_below_others(p
     assert prediction.to_frame()["rate_gflops"].mean() == pytest.approx(prediction.rate_gflops.mean)
 
 
-def test_overrides_of_the_platform_are_columns():
+def test_overrides_of_the_platform_are_columns_and_those_that_change_no_time_are_said():
     hpl, settings = lp.Hpl(n=1000, p=1, q=2), {"scale.computing": "0.5"}
     usual, slowed = (lp.predict(hpl, "dahu", runs=1, settings=each) for each in ({}, settings))
     assert slowed.to_frame()["set scale.computing"].tolist() == ["0.5"]
     assert slowed.run_list[0].time_s > 1.5 * usual.run_list[0].time_s
     with pytest.raises(ValueError, match="no field"):
         lp.predict(hpl, "dahu", runs=1, settings={"network.speed": "2"})
-
-
-def test_settings_that_change_no_time_are_said_with_what_would():
     hpl = lp.Hpl(n=1000, p=2, q=1)
     width = {"network.node_link.bandwidth_Bps": "25e9"}
     found = lp.predict(hpl, "dahu", runs=2, settings={**width, "scale.computing": "2"})

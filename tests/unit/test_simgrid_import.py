@@ -118,7 +118,7 @@ def test_what_is_ignored_is_said() -> None:
     assert "smpi/async-small-thresh, smpi/send-is-detached-thresh" in "\n".join(imported("stampede").notes)
 
 
-def test_what_changes_no_message_is_named_in_the_first_note_and_a_service_host_is_left_out() -> None:
+def test_limiter_backbone_and_shared_links_of_a_cluster_are_read_and_what_changes_no_message_is_named() -> None:
     energy = '<prop id="wattage_off" value="10"/>'
     text = cluster(speed="2Gf,1Gf").replace("/></zone>", f">{energy}</cluster></zone>")
     service = (
@@ -130,9 +130,6 @@ def test_what_changes_no_message_is_named_in_the_first_note_and_a_service_host_i
         "ignored: speeds (computing follows kernel models), p-states (c), energy (wattage_off)"
     )
     assert found.notes[1] == "hosts without speed are left out, as those of services: front."
-
-
-def test_limiter_backbone_and_shared_links_of_a_cluster_are_read() -> None:
     topology = import_xml(
         cluster(limiter_link="1.5GBps", bb_bw="20GBps", bb_lat="3us", sharing_policy="SHARED")
     ).platform
