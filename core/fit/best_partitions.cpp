@@ -37,7 +37,8 @@ public:
     }
 
 private:
-    template <class Tables, class Cost> static double sum(Tables& tables, const Cost& cost) {
+    template <class Tables, class Cost>
+    static double sum(Tables& tables, const Cost& cost) {
         double all = 0.0;
         for (auto& table : tables) {
             all += cost(table);
