@@ -5,8 +5,7 @@ one file with the lines of all ranks, a list of files (which smpirun writes), or
 3.32, src/smpi/internals/smpi_replay.cpp, and what its smpirun writes. No action has a time: the calls of a rank stand
 where its computing ends. The files do not tell
 
-- communicators: collective operations are taken to be of all ranks, as SMPI's own replay does, but for those with
-  numbers for fewer ranks; the size of datatype -1, which the program has made: calls with it are `unsized`;
+- communicators: operations are taken to be of all ranks, but with numbers for fewer; sizes of datatype -1;
 - who is meant by an unknown rank: of a send nobody; of a receive any source, or nobody where no message is left for it;
 - the tag of MPI_Sendrecv; which requests MPI_Waitall, MPI_Waitany and MPI_Waitsome wait for: taken are the oldest;
 - whether a test found something: taken is that the last one did where nothing else waits.
