@@ -317,13 +317,12 @@ class _Reader:
         if form:
             size_bytes = sum(self._bytes(count, found[of_type], where, action) for count in counts[of_bytes])
             self._bytes("0", found["other"], where, action)
-        root = self._rank(found["root"], where, f"{action}'s root", 0.0)
+        root = self._rank(found["root"], where, f"{action}'s root", 0.0) if "root" in form else -1
         if name == "alltoall":
             size_bytes *= self.count
         self._told["collective"] += members == self.count
         made = _MPI_NAMES.get(action, f"MPI_{action.capitalize()}")
-        comm = 0 if members == self.count else -1
-        row = self.calls.add(rank.number, made, root if "root" in form else -1, size_bytes, comm=comm)
+        row = self.calls.add(rank.number, made, root, size_bytes, comm=0 if members == self.count else -1)
         if name != action:
             rank.begin(row, ())
         if "flop" in found:
