@@ -8,6 +8,7 @@
 
 #include <array>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,9 +29,7 @@ namespace {
 /// Each rank on a node of its own.
 Engine engine_of(Rank ranks, const models::Network& links = network()) {
     std::vector<std::uint32_t> nodes(ranks);
-    for (Rank rank = 0; rank < ranks; ++rank) {
-        nodes[rank] = rank;
-    }
+    std::iota(nodes.begin(), nodes.end(), 0U);
     return {links, std::move(nodes), ranks, 1, false};
 }
 
