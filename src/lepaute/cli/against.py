@@ -209,7 +209,6 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
 
 
 def _application(described: Any) -> "Application":
-    """Itself, or what it describes."""
     from lepaute.simulate import Application
 
     application: Application = described if isinstance(described, Application) else described.application

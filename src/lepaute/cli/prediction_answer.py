@@ -93,7 +93,6 @@ def _from(prediction: "Prediction") -> str:
 
 
 def _caveats(prediction: "Prediction", besides: Sequence[Prediction]) -> list[str]:
-    """The warnings, and layers that are switched off or that other studies taught."""
     conditions = prediction.conditions
     texts = caveats([prediction, *besides]) if besides else list(prediction.warnings)
     if conditions is not None and conditions.layers.off:
@@ -171,7 +170,6 @@ def _against(best: Prediction | None, case: Prediction, *, is_best: bool) -> str
 
 
 def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
-    """What is not comparable, and how much was simulated."""
     predictions, facts = sweep.predictions, []
     if sweep.apart:
         reason = "too much depends on what is outside the fitted ranges"

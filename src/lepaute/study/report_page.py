@@ -129,7 +129,6 @@ def page(facts: PageFacts, answer: Answer, outcomes: Sequence[Outcome] = ()) -> 
 
 
 def _question_in_words(study: "Study") -> str:
-    """What the study asks, as a sentence."""
     response = study.responses[0]
     names = [*([SCENARIO] if study.scenarios else []), *study.factors]
     if study.question == "tune":

@@ -114,7 +114,6 @@ class SobolIndices:
         return answered(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "response": self.response,
             "factors": [

@@ -161,7 +161,6 @@ def _place(row: SlowRank) -> tuple[bool, bool, int, str]:
 
 
 def _slow_rank(one: "Verdict", found: "Comparison", table: "pandas.Series[float]") -> SlowRank | None:
-    """Slow rank of one row; None if its ranks' times are not known."""
     slower, faster = (found.right, found.left) if one.outcome == "left faster" else (found.left, found.right)
     try:
         sides: list[pandas.Series[float]] = [table.xs((label, *one.row)) for label in (slower, faster)]

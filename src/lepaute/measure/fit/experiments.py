@@ -49,7 +49,6 @@ class Findings:
     untested: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as a dict for JSON."""
         return asdict(self)
 
     def __repr__(self) -> str:

@@ -116,7 +116,6 @@ class Survey:
 
 
 def _check(trace: Trace, where: str) -> None:
-    """Raises InputError for a recording with calls that cannot be replayed."""
     _check_threads(trace, where)
     for code in numpy.unique(trace.name[trace.kind == MPI]).tolist():
         name = trace.names[code]
