@@ -106,11 +106,9 @@ class Compared:
 
     @property
     def comparable(self) -> bool:
-        """Whether both are."""
         return self.prediction.comparable and self.reference.comparable
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of `differences` in the JSON."""
         alternative = self.alternative
         return {
             "field": alternative.field,

@@ -133,7 +133,6 @@ def times_of_ranks(
 
 
 def no_rank_times() -> pandas.DataFrame:
-    """The table without rows."""
     times = ("own_s", "begin_s", "end_s", "begin_low_s", "end_low_s", "begin_high_s", "end_high_s")
     return pandas.DataFrame(columns=[*_RANK, *times])
 

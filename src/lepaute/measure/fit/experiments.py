@@ -62,7 +62,6 @@ class Findings:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on what was not looked at."""
         if not self.untested:
             return []
         names = ", ".join(f"{name} ({why})" for name, why in self.untested.items())
