@@ -184,7 +184,6 @@ class Effects:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         found = [term for term in self.terms if term.is_significant]
         if not found:
             return self._nothing

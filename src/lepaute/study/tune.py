@@ -114,7 +114,6 @@ class Tuned:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         if self.real is not None:
             return self.real.text
         ranking = self.ranking

@@ -187,7 +187,6 @@ class WhatIfAnswer:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         known, count, of = self._changes, len(self.comparisons), noun(self.responses[0])
         comparable, shown, response = self._comparable, self._shown, of.removeprefix("the ")
         if not known:
