@@ -20,7 +20,6 @@ sys.path.insert(0, str(ROOT))
 
 from lepaute.errors import LepauteError  # noqa: E402
 from lepaute.simulate.platform.data_sheet import SCALED_RELATIVE_SD, dgemm_rate, scaled_kernels  # noqa: E402
-from lepaute.simulate.platform.io import dump_platform  # noqa: E402
 from lepaute.simulate.platform.schema import Platform  # noqa: E402
 from scripts.dahu_network import IDLE, dahu_network, tidy  # noqa: E402
 from scripts.day_effects import day_effects  # noqa: E402
@@ -128,7 +127,7 @@ def main() -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     try:
         for platform in platforms(options.reference):
-            dump_platform(platform, options.output / f"{platform.name}.yaml")
+            platform.to_yaml(options.output / f"{platform.name}.yaml")
             print(f"{platform.name}: {platform.sha256}")
     except (OSError, KeyError, LepauteError) as error:
         print(f"convert_reference_platforms: {type(error).__name__}: {error}", file=sys.stderr)

@@ -22,7 +22,7 @@ from lepaute.measure.schedulers import Request
 from lepaute.measure.verify.node_site import LentNodes, NodeSite, lent_nodes
 from lepaute.measure.verify.real_run import build_program, user_program
 from lepaute.simulate import Hpl
-from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform import load_platform
 
 pytestmark = [
     pytest.mark.nodes,
@@ -42,7 +42,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def written(path: Path, cores: int) -> Path:
     stampede = load_platform("stampede-like")
     nodes = stampede.nodes.model_copy(update={"count": 2, "cores": cores, "cpus": 1})
-    dump_platform(stampede.model_copy(update={"nodes": nodes, "name": path.stem}), path)
+    stampede.model_copy(update={"nodes": nodes, "name": path.stem}).to_yaml(path)
     return path
 
 

@@ -14,7 +14,6 @@ from lepaute.cli.main import main
 from lepaute.simulate import Hpl, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
-from lepaute.simulate.platform.io import dump_platform
 from lepaute.simulate.prediction.sweep import Sweep
 
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
@@ -37,7 +36,7 @@ def platform(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     if request.param == "calibrated":
         return str(SMALL)
     sheet = DataSheet(1, 2, 4, dgemm_flops=45e9, link_Bps=12.5e9)
-    dump_platform(platform_from(sheet, load_platform("dahu")), "sheet.yaml")
+    platform_from(sheet, load_platform("dahu")).to_yaml("sheet.yaml")
     return "sheet.yaml"
 
 

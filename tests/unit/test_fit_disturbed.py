@@ -17,7 +17,7 @@ from lepaute.measure.fit.report import write_report
 from lepaute.measure.fit.variability.dependence import FrequencyEffect, frequency_effect, monitoring_of
 from lepaute.measure.fit.variability.sentinels import Watch, change_of, drift_of, sentinel_of, watches
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.platform import dump_platform, load_platform, override
+from lepaute.simulate.platform import load_platform, override
 
 KERNELS = ("probe", "cpu")
 
@@ -198,7 +198,7 @@ def test_monitoring_is_taken_from_the_archive_where_it_has_a_frequency(tmp_path)
 def test_the_file_of_a_platform_has_the_wandering_and_predictions_draw_it(tmp_path: Path) -> None:
     wandering = "{relative_sd: 0.1, correlation_s: 0.5, relative_sd_error: 0.1, correlation_error: 0.2}"
     platform = override(load_platform("dahu"), {"wandering": wandering, "episodes": "null"})
-    dump_platform(platform, tmp_path / "p.yaml")
+    platform.to_yaml(tmp_path / "p.yaml")
     again = load_platform(tmp_path / "p.yaml")
     assert again.wandering == platform.wandering
     times = [predict(Hpl(n=1000), each, runs=2).time_s for each in (again, override(again, {"wandering": "null"}))]

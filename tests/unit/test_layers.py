@@ -13,7 +13,7 @@ from lepaute.simulate import Hpl, Layers, Mapping, Stencil, predict
 from lepaute.simulate.conditions import Transfer, layers_of, read_transfer
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Slot
-from lepaute.simulate.platform import Platform, dump_platform, load_platform, override
+from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.platform.kernel_model import Noise
 from lepaute.simulate.platform.schema import platform_text
@@ -207,7 +207,7 @@ def test_modes_are_drawn_the_same_for_a_seed_and_survive_a_file_and_the_text_for
     runs = [run.time_s for run in predict(NOISY_HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
     assert runs == [run.time_s for run in predict(NOISY_HPL, with_modes(), runs=3, mapping=ACROSS).run_list]
     assert runs != [run.time_s for run in predict(NOISY_HPL, load_platform("dahu"), runs=3, mapping=ACROSS).run_list]
-    dump_platform(with_modes(), tmp_path / "noisy.yaml")
+    with_modes().to_yaml(tmp_path / "noisy.yaml")
     again = load_platform(tmp_path / "noisy.yaml")
     assert again.sha256 == with_modes().sha256
     assert machine_of(again).text() == machine_of(with_modes()).text()

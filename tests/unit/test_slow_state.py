@@ -11,7 +11,7 @@ from lepaute.errors import InputError, PlatformError
 from lepaute.measure.verify.campaign import Case
 from lepaute.measure.verify.report import slow_state_line
 from lepaute.simulate import Hpl, Stencil, difference, predict, read_prediction
-from lepaute.simulate.platform import dump_platform, load_platform, override
+from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.platform.plausibility import implausible
 from lepaute.simulate.platform.schema import Power
@@ -119,7 +119,7 @@ def test_an_undisturbed_prediction_is_the_same_bit_for_bit_and_that_of_any_run_i
 
 
 def test_the_sentence_follows_the_answer_and_options_choose_the_runs(output_of, json_of, dahu, tmp_path):
-    dump_platform(override(dahu, {"slow_state": SLOW}), tmp_path / "p.yaml")
+    override(dahu, {"slow_state": SLOW}).to_yaml(tmp_path / "p.yaml")
     words = ["predict", "hpl", "-p", str(tmp_path / "p.yaml"), "--n", "500", "--runs", "8", "--no-parts"]
     shown = [output_of(*words, *options).splitlines()[0] for options in ([], ["--any"], ["--undisturbed"])]
     assert ". About one run in 12 meets the slow state of this machine and takes up to 1.8 times as long" in shown[0]
@@ -137,7 +137,7 @@ def test_the_sentence_follows_the_answer_and_options_choose_the_runs(output_of, 
 
 def test_a_file_has_the_slow_state_and_refuses_nonsense(dahu, tmp_path):
     slow = override(dahu, {"slow_state": SLOW})
-    dump_platform(slow, tmp_path / "p.yaml")
+    slow.to_yaml(tmp_path / "p.yaml")
     assert load_platform(tmp_path / "p.yaml") == slow
     assert slow.sha256 != dahu.sha256
     assert override(slow, {"slow_state": "null"}).sha256 == dahu.sha256
@@ -148,7 +148,7 @@ def test_a_file_has_the_slow_state_and_refuses_nonsense(dahu, tmp_path):
 
 
 def test_studies_take_undisturbed_runs_and_plans_of_capacity_any(dahu, tmp_path: Path):
-    dump_platform(override(dahu, {"slow_state": "{share: 0.5, length_s: 4, factor: 100}"}), tmp_path / "slow.yaml")
+    override(dahu, {"slow_state": "{share: 0.5, length_s: 4, factor: 100}"}).to_yaml(tmp_path / "slow.yaml")
     (tmp_path / "parts.yaml").write_text("parts: {usual: {kind: node, price: 1, watts: 100}}\n", encoding="utf-8")
     application = {"name": "hpl", "n": 500, "nb": 64, "grid": "2x2"}
 

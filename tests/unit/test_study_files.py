@@ -15,7 +15,7 @@ from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.kit.expressions import Expression
 from lepaute.simulate.conditions import read_transfer
-from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import with_components
 from lepaute.simulate.platform.io import with_values
 from lepaute.simulate.prediction.comparing import share_errors
@@ -137,7 +137,7 @@ def test_expressions_compare_and_compute() -> None:
 
 
 def test_a_platform_file_is_found_from_the_folder_of_the_study(tmp_path: Path) -> None:
-    dump_platform(load_platform("dahu"), tmp_path / "mine.yaml")
+    load_platform("dahu").to_yaml(tmp_path / "mine.yaml")
     (tmp_path / "STUDY.yaml").write_text(TEXT.replace("platform: dahu", "platform: ./mine.yaml"))
     study = load_study(tmp_path / "STUDY.yaml")
     point = Point({"nb": 64})
@@ -154,7 +154,7 @@ def test_the_key_of_a_simulation_is_that_of_what_is_simulated_not_of_how_it_was_
 
 def test_a_lag_and_a_transfer_layer_are_those_of_predict(tmp_path: Path) -> None:
     drift = {"days.drift": {"slope_per_s": 1e-7, "span_s": 600.0, "common_relative_sd": 0.0}}
-    dump_platform(with_values(load_platform("dahu"), drift), tmp_path / "drifting.yaml")
+    with_values(load_platform("dahu"), drift).to_yaml(tmp_path / "drifting.yaml")
     (tmp_path / "layer.yaml").write_text("{source: three clusters, relative_sd: 0.1, studies: [a, b, c]}")
     text = TEXT.replace("platform: dahu", "platform: ./drifting.yaml\n  transfer: layer.yaml\n  lag: 2h")
     file = tmp_path / "STUDY.yaml"

@@ -17,7 +17,7 @@ from support_study import crossed
 from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate.apps.hpl.hpl_dat import read_hpl_dat
-from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform import load_platform
 from lepaute.study import session
 from lepaute.study.capacity import front, is_on_front
 from lepaute.study.checking import checked
@@ -54,7 +54,7 @@ STUDIES = {
 @pytest.mark.parametrize("question", list(STUDIES))
 def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path, monkeypatch, json_of):
     monkeypatch.chdir(tmp_path)
-    dump_platform(load_platform("dahu"), "mine.yaml")
+    load_platform("dahu").to_yaml("mine.yaml")
     Path("ask.yaml").write_text(STUDIES[question])
     Path("parts.yaml").write_text(CATALOGUE)
     answer = json_of("study", question, "ask.yaml", "--json")
@@ -88,7 +88,7 @@ COUNTED = STUDIES | {
 @pytest.mark.parametrize("name", long_but([*COUNTED, *READY], *COUNTED, "temporal-variability", "nb-and-grid"))
 def test_as_many_simulations_are_made_as_were_announced(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    dump_platform(load_platform("dahu"), "mine.yaml")
+    load_platform("dahu").to_yaml("mine.yaml")
     Path("parts.yaml").write_text(CATALOGUE)
     if name in COUNTED:
         Path("ask.yaml").write_text(COUNTED[name].replace("n: 3k", "n: 1k, nb: 64, grid: 2x4"))

@@ -14,7 +14,6 @@ from lepaute.measure.verify.campaign import Plan
 from lepaute.measure.verify.real_run import build_program, check_machine
 from lepaute.measure.verify.seal import JOURNAL_FILE
 from lepaute.measure.verify.verification import Verification, chosen_runs, verify
-from lepaute.simulate.platform import dump_platform
 
 #: The words that run the command line.
 LEPAUTE = (sys.executable, "-m", "lepaute.cli.main")
@@ -42,7 +41,7 @@ def calibrated(folder: Path, name: str, block_sizes: Sequence[int], *, quick: bo
     """The platform of this machine, measured now, in platform.yaml of a folder."""
     archive = calibrate(folder / "calibration.zip", nbs=block_sizes, quick=quick, seed=1, progress=tell)
     platform, _ = platform_and_models(Archive.open(archive), name)
-    dump_platform(platform, folder / "platform.yaml")
+    platform.to_yaml(folder / "platform.yaml")
     return platform
 
 

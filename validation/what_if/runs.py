@@ -12,7 +12,6 @@ import pandas
 from support.report import Goal, Options, at_most
 
 from lepaute import Platform, load_platform
-from lepaute.simulate.platform import dump_platform
 from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Point, trials_of
 from lepaute.study.ready import Subject
@@ -51,7 +50,7 @@ def simulate(
     with tempfile.TemporaryDirectory() as folder:
         for platform_id, rows in frame.groupby("platform_id"):
             platform, path = synthetic_platform(nodes[int(platform_id)]), Path(folder) / f"{platform_id}.yaml"
-            dump_platform(platform, path)
+            platform.to_yaml(path)
             sizes = tuple(sorted({int(n) for n in rows["matrix_size"]}))
             subject = Subject(str(path), platform, HPL | application, 1, int(platform_id), sizes, "full")
             study = study_of(subject, rows)

@@ -23,7 +23,6 @@ from lepaute.kit.text import folded
 from lepaute.measure.archive import Archive
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers.types import Switches, switches_of
-from lepaute.simulate.platform import dump_platform
 
 if TYPE_CHECKING:
     from lepaute.measure.calibration.precision import Goal
@@ -132,7 +131,7 @@ def calibrate(
     caveats = (*measured.about.warnings, *fitted.warnings)
     diagnosis = diagnose(measured, fitted)
     _tell(fitted, diagnosis, platform, output, caveats, precision, report=report, details=details, as_json=as_json)
-    dump_platform(platform, output)
+    platform.to_yaml(output)
     if not as_json:
         say(f"{path}: archive {measured.id[:12]}, {len(measured.members())} members")
         say(f"{output}: platform {platform.sha256[:12]}")
@@ -216,7 +215,7 @@ def fit(
         platform, fitted = platform_and_models(opened, options.name or output.stem, forms, condition, tell)
     diagnosis = diagnose(opened, fitted, alone=condition is None)
     _tell(fitted, diagnosis, platform, output, fitted.warnings, {}, report=report, details=details, as_json=as_json)
-    dump_platform(platform, output)
+    platform.to_yaml(output)
     note(f"wrote {output}")
 
 

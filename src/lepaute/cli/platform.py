@@ -19,7 +19,7 @@ from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 from lepaute.simulate.machine.core import core_topology, wiring
-from lepaute.simulate.platform import dump_platform, load_platform, shipped_names
+from lepaute.simulate.platform import load_platform, shipped_names
 from lepaute.simulate.platform.io import ALIASES
 from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
 from lepaute.simulate.platform.schema import platform_text
@@ -168,7 +168,7 @@ def import_platform(
         for sentence in imported.notes:
             note(f"{file}: {sentence}")
         return
-    dump_platform(imported.platform, output)
+    imported.platform.to_yaml(output)
     tell_written(imported.platform, output, details=details, as_json=as_json, caveats=imported.notes)
 
 

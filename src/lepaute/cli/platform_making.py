@@ -20,7 +20,7 @@ from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.quantities import factor_of, parse_size
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.measure.archive import Archive
-from lepaute.simulate.platform import dump_platform, load_platform
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
 from lepaute.simulate.platform.io import parse_platform, with_population
 from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
@@ -144,7 +144,7 @@ def synthesize(
     cluster = synthesis.synthesize(
         platform, known_population(platform), nodes=nodes, **factors, seed=seed, threads=threads
     )
-    dump_platform(cluster, output)
+    cluster.to_yaml(output)
     drawn = f"of the population of {platform.name}, spatial {spatial}, temporal {temporal}, seed {seed}"
     of = {"population_of": platform.name, **factors, "seed": seed}
     rests: dict[str, Any] = {"more": [("drawn", drawn)], "caveats": list(synthesis.odd_cpus(cluster)), "drawn": of}
@@ -194,7 +194,7 @@ def population(
         sampled = posterior(data, fitted, seed=1 if seed is None else seed)
         rest += sampled.lines()
         document["posterior"] = sampled.to_dict()
-    dump_platform(drawing, output)
+    drawing.to_yaml(output)
     answer = "; ".join(finding(fitted, kernel).split("\n"))  # as the picture has it
     shown = document if as_json else None
     tell(f"{output}: {answer}", group_facts(fitted), fitted.notes, details=details, document=shown)

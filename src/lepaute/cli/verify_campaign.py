@@ -21,7 +21,6 @@ from lepaute.kit.text import caveat_line, significant
 from lepaute.measure.archive import Archive
 from lepaute.measure.verify.machine import lag_of_campaign
 from lepaute.simulate.apps.hpl import Hpl
-from lepaute.simulate.platform import dump_platform
 
 if TYPE_CHECKING:
     from lepaute.cli.verify_site import Where
@@ -276,7 +275,7 @@ def _calibrated(cases: Sequence[Hpl], options: VerifyOptions, where: "Where") ->
     warn((*archive.about.warnings, *fitted.warnings))
     if goal is not None:
         note(f"lepaute: {precision_of(goal, archive, platform, fitted)[0]}")
-    dump_platform(platform, folder / PLATFORM_FILE)
+    platform.to_yaml(folder / PLATFORM_FILE)
     note(quality_table(fitted.quality, terminal_columns(sys.stderr)))
     rows = pandas.DataFrame([asdict(row) for row in fitted.quality])
     write_atomic(folder / QUALITY_FILE, rows.to_csv(index=False).encode())

@@ -139,7 +139,6 @@ def packed_values(store: "Store") -> "pd.DataFrame":
 
 
 def regressions_in(values: "pd.DataFrame", changelog: Changelog, settings: AlarmSettings) -> OpenRegressions:
-    """By a table of factor values and a changelog."""
     return _of(values, changelog, judge_days(values, changelog, settings))
 
 

@@ -149,7 +149,6 @@ _WARNING = "warning: "
 
 
 def usual_log() -> Callable[[str], None]:
-    """What shows lines here."""
     return _to_standard_error if _notebook() is None else NotebookLog()
 
 

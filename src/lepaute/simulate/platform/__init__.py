@@ -1,6 +1,6 @@
 """Platforms: machines as far as their performance is concerned."""
 
-from lepaute.simulate.platform.io import dump_platform, load_platform, override, shipped_names
+from lepaute.simulate.platform.io import load_platform, override, shipped_names
 from lepaute.simulate.platform.schema import Platform
 
-__all__ = ["Platform", "dump_platform", "load_platform", "override", "shipped_names"]
+__all__ = ["Platform", "load_platform", "override", "shipped_names"]

@@ -76,11 +76,6 @@ def parse_platform(text: str, origin: str = "platform") -> Platform:
     return _validated(content, text, origin)
 
 
-def dump_platform(platform: Platform, path: "str | Path") -> None:
-    """As `Platform.to_yaml`."""
-    platform.to_yaml(path)
-
-
 def override(platform: "Platform | str | Path", settings: Mapping[str, str | float]) -> Platform:
     """`platform` with other values of fields, and knobs turned.
 

@@ -92,7 +92,6 @@ class ReplayBehaviour(LaidBehaviour):
 
     @property
     def code(self) -> str:
-        """SHA-256 of the recording."""
         return self.recording.sha256
 
     def laid(self, seed: int = 1) -> "Laid":
