@@ -312,12 +312,9 @@ void Engine::prepare_send(Rank rank) {
     message.to = operation.send_to;
     message.tag = operation.send_tag;
     message.bytes = operation.send_bytes;
-    const bool same = same_node(rank, message.to);
-    const models::NetworkClass& network =
-        operation.noncontiguous ? noncontiguous_class_between(rank, message.to) : class_between(rank, message.to);
-    message.local = same && !network_.loopback_shared;
+    message.local = same_node(rank, message.to) && !network_.loopback_shared;
     message.link_class = link_class_between(rank, message.to, operation.noncontiguous);
-    message.segment = &network.at(message.bytes);
+    message.segment = &network_.of(message.link_class).at(message.bytes);
     message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
     message.sender_waits = message.protocol == models::Protocol::rendezvous;
     if (with_noise_ && !message.segment->noise.modes.empty()) {
@@ -438,9 +435,7 @@ void Engine::finish_if_complete(Rank rank) {
         date_s = std::max(date_s, state.arrival_s);
     }
     if (date_s > state.clock_s) {
-        part(state.shares_s, Share::late) += state.wait.late_s;
-        part(state.shares_s, Share::transfer) += state.wait.transfer_s;
-        part(state.shares_s, Share::contention) += state.wait.contention_s;
+        state.wait.add_to(state.shares_s);
     }
     part(state.shares_s, Share::overhead) += state.receive_overhead_s;
     if (trace_.on() && traced(rank)) {

@@ -246,20 +246,24 @@ bool Program::PanelBroadcast::send_on() {
         next_ = Next::end;
         return true;
     }
-    const bool root = at_.column == panel_->owner_column;
-    if (++round_ == most_receivers || !root) {
+    if (++round_ == most_receivers || at_.column != panel_->owner_column) {
         next_ = Next::end;
     }
-    // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-    const bool noncontiguous = root && !parameters.copy_l;
-    return program_.engine_.begin(at_.rank,
-                                  program_.counted(at_.rank,
-                                                   {.phase = Phase::broadcast,
-                                                    .to = program_.rank_at(at_.row, to),
-                                                    .tag = broadcast_tag(*panel_),
-                                                    .bytes = 8.0 * static_cast<double>(panel_length(at_, *panel_)),
-                                                    .noncontiguous = noncontiguous},
-                                                   Kind::send));
+    return post(program_.rank_at(at_.row, to), 8.0 * static_cast<double>(panel_length(at_, *panel_)), Kind::send);
+}
+
+/// The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
+bool Program::PanelBroadcast::post(mpi::Rank to, double bytes, Kind kind) {
+    const Parameters& parameters = program_.parameters_;
+    return program_.engine_.begin(
+        at_.rank, program_.counted(at_.rank,
+                                   {.phase = Phase::broadcast,
+                                    .to = to,
+                                    .tag = broadcast_tag(*panel_),
+                                    .bytes = bytes,
+                                    .noncontiguous = at_.column == panel_->owner_column && !parameters.copy_l,
+                                    .synchronous = parameters.bcast.in_pieces},
+                                   kind));
 }
 
 } // namespace lepaute::hpl

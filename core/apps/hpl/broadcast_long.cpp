@@ -49,18 +49,6 @@ struct Program::PanelBroadcast::Ring {
     std::uint32_t distance;
 };
 
-bool Program::PanelBroadcast::post(Rank to, double bytes, Kind kind) {
-    return program_.engine_.begin(
-        at_.rank, program_.counted(at_.rank,
-                                   {.phase = Phase::broadcast,
-                                    .to = to,
-                                    .tag = broadcast_tag(*panel_),
-                                    .bytes = bytes,
-                                    .noncontiguous = at_.column == panel_->owner_column && !program_.parameters_.copy_l,
-                                    .synchronous = true},
-                                   kind));
-}
-
 bool Program::PanelBroadcast::receive(Rank from) {
     return program_.engine_.begin(at_.rank,
                                   {.kind = Kind::receive, .receive_from = from, .receive_tag = broadcast_tag(*panel_)});

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -84,8 +85,6 @@ private:
     // -- grid
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
-    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of the alignment, no power of two.
-    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept { return leading_dimensions_[row]; }
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
     /// What the panels that begin at a column have in common, by process row and column.
     struct Shape {
@@ -128,14 +127,7 @@ private:
     };
     /// MPI_Send, or MPI_Ssend.
     mpi::Engine::Awaiter<void> send(mpi::Rank rank, const Message& message) {
-        return post(rank, message, mpi::Engine::Operation::Kind::send);
-    }
-    /// MPI_Irecv, MPI_Send, MPI_Wait (or MPI_Issend, MPI_Recv, MPI_Wait) with one partner.
-    mpi::Engine::Awaiter<void> exchange(mpi::Rank rank, const Message& message) {
-        return post(rank, message, mpi::Engine::Operation::Kind::exchange);
-    }
-    mpi::Engine::Awaiter<void> post(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
-        return engine_.operation<void>(rank, counted(rank, message, kind));
+        return engine_.operation<void>(rank, counted(rank, message, mpi::Engine::Operation::Kind::send));
     }
     /// The operation that sends the message; it is counted.
     mpi::Engine::Operation counted(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
@@ -168,7 +160,7 @@ private:
     void note_spans();
     void extend(double now_s);
     void note_shares(mpi::Rank rank, std::size_t index);
-    [[nodiscard]] Totals totals() const;
+    [[nodiscard]] Totals totals() const { return {day_.use(), engine_.statistics()}; }
 
     // -- main loop (main_loop.cpp)
     mpi::Task without_lookahead(Place at);
@@ -221,14 +213,13 @@ private:
     mpi::Task solve(Place at);
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
-    std::vector<std::int64_t> leading_dimensions_; // per process row
+    std::vector<std::int64_t> leading_dimensions_; // of the local matrix, per process row
     PanelWindow<Shape> shapes_;
     Sample sample_;
     std::vector<double> began_s_;                     // per simulated step and the end: mean over ranks, less leapt_s_
     mpi::Engine::Meeting before_leap_;                // of all ranks
     double leapt_s_ = 0.0;                            // by which leaps have moved the clocks, mean over ranks
-    std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
-    std::vector<Totals> totals_at_;                   // per mark
+    std::map<std::size_t, Totals> totals_at_;         // by the indices where a span begins or ends
     std::vector<std::vector<mpi::Shares>> shares_in_; // per span and rank
     Parameters parameters_;
     mpi::Engine& engine_;

@@ -4,6 +4,7 @@
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace lepaute::hpl {
 
@@ -108,11 +109,7 @@ Task Program::broadcast_solution(Place at, std::uint32_t root, std::int64_t coun
     const std::uint32_t p = parameters_.p;
     const std::uint32_t distance = (at.row + p - root) % p;
     const auto rank_of = [&](std::uint32_t d) { return rank_at((root + d) % p, at.column); };
-    std::uint32_t bit = 1;
-    while (bit < p) {
-        bit <<= 1U;
-    }
-    for (bit >>= 1U; bit > 0; bit >>= 1U) {
+    for (std::uint32_t bit = std::bit_ceil(p) / 2; bit > 0; bit /= 2) {
         if (distance % (2 * bit) == bit) {
             co_await engine_.receive(at.rank, rank_of(distance - bit), tag);
         } else if (distance % (2 * bit) == 0 && distance + bit < p) {

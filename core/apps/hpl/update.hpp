@@ -58,12 +58,12 @@ private:
     }
     bool operation(mpi::Engine::Operation::Kind kind);
     bool send_on();
+    bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
     // broadcast_long.cpp
     bool first_piece();
     bool scatter();
     bool roll();
     struct Ring; // who takes part, in what pieces
-    bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
     bool receive(mpi::Rank from);
 
     Program& program_;
