@@ -310,7 +310,7 @@ public:
     [[nodiscard]] std::optional<Unreceived> unreceived() const;
 
     /// Before the run: the last ranks are agents of these, which do what a library does for a rank beside the rank
-    /// (engine_agents.cpp). They sit on its node, may wait for ever, and are in no result. Where the network makes
+    /// (engine_requests.cpp). They sit on its node, may wait for ever, and are in no result. Where the network makes
     /// progress in calls alone, what an agent does next waits until its rank is in a call.
     void use_agents(std::vector<Rank> of) { rank_of_agent_ = std::move(of); }
     /// An agent's: until begin_agent().

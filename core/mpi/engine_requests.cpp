@@ -73,16 +73,16 @@ void Engine::open_receive(Rank rank) {
 void Engine::offer(std::uint32_t id) {
     const Message& message = messages_[id];
     RankRequests& requests = requests_[message.to];
-    for (std::size_t at = 0; at < requests.unmatched.size(); ++at) {
-        const Unmatched receive = requests.unmatched[at];
-        if (receive.takes(message.from, message.tag)) {
-            requests.unmatched.erase(requests.unmatched.begin() + static_cast<std::ptrdiff_t>(at));
-            match_request(id, receive.request);
-            return;
-        }
+    const auto receive = std::ranges::find_if(
+        requests.unmatched, [&](const Unmatched& one) { return one.takes(message.from, message.tag); });
+    if (receive == requests.unmatched.end()) {
+        add_unexpected(ranks_[message.to], id);
+        wake_who_asks(id);
+        return;
     }
-    add_unexpected(ranks_[message.to], id);
-    wake_who_asks(id);
+    const std::uint32_t number = receive->request;
+    requests.unmatched.erase(receive);
+    match_request(id, number);
 }
 
 void Engine::match_request(std::uint32_t id, std::uint32_t number) {
@@ -264,6 +264,30 @@ void Engine::end_wait(Rank rank) {
         record(rank, row);
     }
     resume(rank, state.clock_s);
+}
+
+// ---- what a library does for a rank beside what that does itself: collective operations that do not block
+
+void Engine::begin_agent(Rank agent, double date_s) {
+    RankState& state = ranks_[agent];
+    state.clock_s = std::max(state.clock_s, date_s);
+    state.operation.kind = Operation::Kind::none;
+    ready_.push_back(agent);
+}
+
+void Engine::open_request(Rank rank, std::uint32_t number, double bytes) {
+    requests_[rank].at(number) = {.state = Request::State::open, .posted_s = ranks_[rank].clock_s, .bytes = bytes};
+}
+
+void Engine::end_request(Rank rank, std::uint32_t number, double date_s, double late_s, double overhead_s) {
+    Request& request = requests_[rank].of[number];
+    request.state = Request::State::done;
+    request.done_s = date_s;
+    request.start_s = std::min(date_s, request.posted_s + late_s); // as if all of the lateness came first
+    request.lone_s = date_s - request.start_s;
+    request.overhead_s = overhead_s;
+    request.of_agent = true;
+    tell_wait(rank, request, date_s);
 }
 
 std::optional<Engine::Unreceived> Engine::unreceived() const {

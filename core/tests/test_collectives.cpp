@@ -1,4 +1,5 @@
 #include "mpi/collectives.hpp"
+#include "small_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -34,14 +35,7 @@ models::Network latency_only(models::Protocol protocol = models::Protocol::eager
         segment.send.intercept_s = send_s;
         segment.receive.intercept_s = receive_s;
     }
-    models::Network network;
-    network.loopback.segments = {segment};
-    network.remote = network.loopback;
-    network.loopback_noncontiguous = network.loopback;
-    network.remote_noncontiguous = network.loopback;
-    network.node_link_Bps = 1e300;
-    network.loopback_Bps = 1e300;
-    return network;
+    return tests::network_of({segment}, 1e300);
 }
 
 using Collective = std::function<Task(Member, Vector)>;
@@ -85,12 +79,17 @@ Outcome run_on(Engine& engine, const Communicator& communicator, const Collectiv
     return outcome;
 }
 
-/// `size` ranks, each on a node of its own.
-Outcome run(const std::string& name, std::uint32_t size, const Vector& vector,
-            const models::Network& network = latency_only()) {
+Communicator all_of(std::uint32_t size) {
     Communicator communicator;
     communicator.ranks.resize(size);
     std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+    return communicator;
+}
+
+/// `size` ranks, each on a node of its own.
+Outcome run(const std::string& name, std::uint32_t size, const Vector& vector,
+            const models::Network& network = latency_only()) {
+    const Communicator communicator = all_of(size);
     Engine engine(network, communicator.ranks, size, 1, false);
     return run_on(engine, communicator, collectives().at(name), vector);
 }
@@ -133,9 +132,7 @@ TEST(Collectives, RabenseifnersMessagesAndBytesAreThoseOfHalves) {
         EXPECT_EQ(static_cast<double>(all.messages), 2.0 * cube * levels + 2.0 * folded) << size;
         EXPECT_DOUBLE_EQ(all.bytes, (2.0 * (cube - 1) + 2.0 * folded) * vector.bytes()) << size;
         for (std::uint32_t root = 0; root < size; ++root) {
-            Communicator communicator;
-            communicator.ranks.resize(size);
-            std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+            const Communicator communicator = all_of(size);
             Engine engine(latency_only(), communicator.ranks, size, 1, false);
             const Outcome one = run_on(
                 engine, communicator,
@@ -334,9 +331,7 @@ TEST(Collectives, AnyMemberCanBeTheRoot) {
     for (std::uint32_t size = 1; size <= largest; ++size) {
         const double first_s = run("broadcast", size, {}).time_s;
         for (std::uint32_t root = 1; root < size; ++root) {
-            Communicator communicator;
-            communicator.ranks.resize(size);
-            std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+            const Communicator communicator = all_of(size);
             Engine engine(latency_only(), communicator.ranks, size, 1, false);
             const Outcome outcome =
                 run_on(engine, communicator,
@@ -368,9 +363,7 @@ TEST(Collectives, AnAllreduceEndsNowhereBeforeItsLastMemberBegins) {
     for (const std::string name : {"binomial", "recursive doubling", "ring", "Rabenseifner"}) {
         for (std::uint32_t size = 2; size <= largest; ++size) {
             for (std::uint32_t late = 0; late < size; ++late) {
-                Communicator communicator;
-                communicator.ranks.resize(size);
-                std::iota(communicator.ranks.begin(), communicator.ranks.end(), 0U);
+                const Communicator communicator = all_of(size);
                 Engine engine(latency_only(), communicator.ranks, size, 1, false);
                 engine.compute(late, 1.0);
                 const Outcome outcome = run_on(engine, communicator, collectives().at(name), {size, 8.0, 0.0});

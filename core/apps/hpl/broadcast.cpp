@@ -165,10 +165,9 @@ void Program::fruitless_probe(const Place& at, const Panel& panel) {
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }
 
-bool Program::PanelBroadcast::operation(Kind kind) {
-    return program_.engine_.begin(at_.rank, {.kind = kind,
-                                             .receive_from = program_.rank_at(at_.row, panel_->source_column),
-                                             .receive_tag = broadcast_tag(*panel_)});
+bool Program::PanelBroadcast::operation(Kind kind, mpi::Rank from) {
+    return program_.engine_.begin(at_.rank,
+                                  {.kind = kind, .receive_from = from, .receive_tag = broadcast_tag(*panel_)});
 }
 
 /// What comes first, where no probe or the last of them has been made.
@@ -190,18 +189,19 @@ void Program::PanelBroadcast::take() {
 
 bool Program::PanelBroadcast::advance() {
     const mpi::Engine& engine = program_.engine_;
+    const auto of_source = [&](Kind kind) { return operation(kind, program_.rank_at(at_.row, panel_->source_column)); };
     bool ended = true; // the operation
     while (ended) {
         switch (next_) {
         case Next::wait: // the real program polls in a loop; nothing happens until the panel comes
             stage(std::nullopt);
             next_ = Next::take;
-            ended = operation(Kind::await_message);
+            ended = of_source(Kind::await_message);
             break;
         case Next::take:
             staged_.reset();
             take();
-            ended = next_ != Next::probed || operation(Kind::probe);
+            ended = next_ != Next::probed || of_source(Kind::probe);
             break;
         case Next::probed:
             if (!engine.answer(at_.rank)) {
@@ -215,7 +215,7 @@ bool Program::PanelBroadcast::advance() {
         case Next::receive:
             next_ = Next::send;
             program_.note_receipt(at_, *panel_);
-            ended = operation(Kind::receive);
+            ended = of_source(Kind::receive);
             break;
         case Next::send:
             ended = send_on();

@@ -308,8 +308,6 @@ Program::Staged::~Staged() {
     }
     if (stage_ && engine_.traced(rank_)) {
         engine_.record(rank_, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(*stage_)),
-                               .peer = -1,
-                               .tag = -1,
                                .start_s = start_s_,
                                .duration_s = engine_.clock(rank_) - start_s_,
                                .m = size_.m,

@@ -56,7 +56,7 @@ private:
             staged_ = std::make_unique<Staged>(program_.engine_, at_.rank, panel_->step, stage);
         }
     }
-    bool operation(mpi::Engine::Operation::Kind kind);
+    bool operation(mpi::Engine::Operation::Kind kind, mpi::Rank from);
     bool send_on();
     bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
     // broadcast_long.cpp
@@ -64,7 +64,6 @@ private:
     bool scatter();
     bool roll();
     struct Ring; // who takes part, in what pieces
-    bool receive(mpi::Rank from);
 
     Program& program_;
     Place at_;
