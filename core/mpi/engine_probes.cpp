@@ -39,9 +39,7 @@ void Engine::post_probe(Rank rank) {
 void Engine::answer_probe(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
-    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
-    const std::uint32_t found = first_for(state, {operation.receive_from, operation.receive_tag});
-    state.answer = found != none && visible_s(messages_[found]) <= seen_s;
+    state.answer = look(rank, operation.receive_from, operation.receive_tag) == Probed::found;
     if (state.answer) {
         state.found_s = state.clock_s;
     }

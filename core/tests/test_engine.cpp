@@ -142,26 +142,6 @@ TEST(Engine, NoncontiguousMessagesHaveTheirOwnSegments) {
     EXPECT_NEAR(engine.clock(1), 1e-3 + rendezvous_latency + 10.0 + 2e-3, 1e-9);
 }
 
-// An eager message of 50 bytes is in at 52 ms: a probe before finds nothing, one after finds it.
-TEST(Engine, ProbeFindsWhatHasArrived) {
-    Engine engine = two_nodes();
-    bool early = true;
-    bool late = false;
-    engine.run([&](Rank rank) -> Task {
-        if (rank == 0) {
-            co_await engine.send(0, 1, 7, 50.0);
-        } else {
-            engine.compute(1, 0.05);
-            early = co_await engine.probe(1, 0, 7);
-            engine.compute(1, 0.05);
-            late = co_await engine.probe(1, 0, 7);
-            co_await engine.receive(1, 0, 7);
-        }
-    });
-    EXPECT_FALSE(early);
-    EXPECT_TRUE(late);
-}
-
 // A library that looks before it makes progress finds at 0.10 s what had come at the last call, at 0.05 s: nothing yet.
 TEST(Engine, ProbeThatLooksFirstFindsWhatHadComeAtTheLastCall) {
     models::Network late = network();

@@ -136,26 +136,13 @@ INSTANTIATE_TEST_SUITE_P(Hpl, RealProgram,
                                          Counted{{.n = 600, .nb = 64, .p = 3, .q = 2}, 3185, 8780136.0},
                                          Counted{{.n = 500, .nb = 32, .p = 3, .q = 3}, 2933, 6904680.0}));
 
-// A panel reaches every other process column once, whatever the ring and the look-ahead: the same messages.
-TEST(Hpl, EveryRingBringsEachPanelToEachColumnOnce) {
-    const auto on = machine(7, 1e-6, 1e10, models::Noise::none);
-    for (const std::uint32_t q : {2U, 3U, 4U, 5U, 7U}) {
-        const auto reference = simulate({.n = 640, .nb = 64, .q = q, .depth = 0}, on).messages;
-        EXPECT_GE(reference, 10U * (q - 1));
-        for (const auto& [broadcast, word] : words_of(hpl::Broadcast{})) {
-            if (!broadcast.in_pieces) {
-                EXPECT_EQ(simulate({.n = 640, .nb = 64, .q = q, .bcast = broadcast}, on).messages, reference) << word;
-            }
-        }
-    }
-}
-
-// The count that an estimate of a run's duration is made of is that of what is sent, by every broadcast.
+// The count that an estimate of a run's duration is made of is that of what is sent, by every broadcast. A ring brings
+// a panel to every other process column once.
 TEST(Hpl, ABroadcastSendsAsManyMessagesAsAreCounted) {
     const auto on = machine(7, 1e-6, 1e10, models::Noise::none);
     const std::uint64_t panels = 10;
     const auto sent = [&](std::uint32_t q, hpl::Broadcast broadcast) {
-        const auto result = simulate({.n = 640, .nb = 64, .q = q, .depth = 0, .bcast = broadcast}, on);
+        const auto result = simulate({.n = 640, .nb = 64, .q = q, .bcast = broadcast}, on);
         return std::accumulate(result.rank_sent.begin(), result.rank_sent.end(), std::uint64_t{0},
                                [](std::uint64_t sum, const hpl::SentInPhases& phases) {
                                    return sum + phases[static_cast<std::size_t>(hpl::Phase::broadcast)].messages;
@@ -165,6 +152,7 @@ TEST(Hpl, ABroadcastSendsAsManyMessagesAsAreCounted) {
         for (const auto& [broadcast, word] : words_of(hpl::Broadcast{})) {
             EXPECT_EQ(sent(q, broadcast), panels * hpl::broadcast_messages(broadcast, q))
                 << "correct broadcast_messages() in broadcast.cpp for " << word << " on " << q;
+            EXPECT_TRUE(broadcast.in_pieces || hpl::broadcast_messages(broadcast, q) == q - 1) << word << " on " << q;
         }
     }
 }
@@ -263,19 +251,6 @@ TEST(Hpl, LookAheadHidesTheBroadcast) {
     const double without = simulate({.n = 2000, .nb = 100, .q = 4, .depth = 0}, on).time_s;
     const double with = simulate({.n = 2000, .nb = 100, .q = 4, .depth = 1}, on).time_s;
     EXPECT_LT(with, without);
-}
-
-// With all cores of the node busy, each kernel takes crowding longer; alone it does not.
-TEST(Hpl, CrowdedKernelsTakeLongerOnlyNextToOthers) {
-    models::Machine on = machine(1, 0.0, 1e12, models::Noise::none);
-    on.cores_per_node = 2;
-    models::Machine crowded = on;
-    for (models::MachineKernel& kernel : crowded.kernels) {
-        kernel.crowding = {{1.0, 0.1}};
-    }
-    EXPECT_EQ(simulate({.n = 1000, .nb = 64}, crowded).time_s, simulate({.n = 1000, .nb = 64}, on).time_s);
-    const Parameters two{.n = 1000, .nb = 64, .q = 2};
-    EXPECT_NEAR(simulate(two, crowded).time_s / simulate(two, on).time_s, 1.1, 1e-3);
 }
 
 // Only the cores of a rank's own socket crowd it, as many as its ranks have threads, by the table between its points.

@@ -140,9 +140,7 @@ struct Program::Factorisation : Program::ProcessColumn {
                [&](const Process& process, std::uint32_t) { return matrix(process.rows, panel.width); });
         co_await recurse(panel.width, 0);
         for (const Process& process : processes) {
-            program.engine_.set_clock(
-                process.rank, process.clock_s,
-                {process.compute_s, process.overhead_s, process.late_s, process.transfer_s, process.contention_s});
+            program.engine_.set_clock(process.rank, process.clock_s, process.shares_s);
         }
     }
 };

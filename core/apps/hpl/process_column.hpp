@@ -33,12 +33,10 @@ struct Program::ProcessColumn {
         std::int64_t leading_dimension = 0;
         std::int64_t matrix_rows = 0; // of its part of the trailing matrix, before the first column of the panel
         double clock_s = 0.0;
-        double compute_s = 0.0;
-        double overhead_s = 0.0;
-        double late_s = 0.0;
-        double transfer_s = 0.0;
-        double contention_s = 0.0;
+        mpi::Shares shares_s{};
         bool traced = false;
+
+        void spend(mpi::Share share, double seconds) noexcept { mpi::part(shares_s, share) += seconds; }
     };
     /// What a message costs between two processes, and how it is sent.
     struct Delivery {
@@ -166,7 +164,7 @@ struct Program::ProcessColumn {
             }
             total_s += seconds;
             process.clock_s += seconds;
-            process.compute_s += seconds;
+            process.spend(mpi::Share::compute, seconds);
         }
         if (calls > 0) {
             day.note_calls(kernel, cost, cost_size, calls, total_s);
@@ -247,11 +245,11 @@ struct Program::ProcessColumn {
     static mpi::Wait wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
         const double waited_s = std::max(0.0, end_s - ready);
         const double late_s = std::clamp(other_s - ready, 0.0, waited_s);
-        process.overhead_s += std::max(0.0, ready - process.clock_s) + receive_s;
-        process.late_s += late_s;
-        process.transfer_s += waited_s - late_s;
+        const mpi::Wait waited{late_s, waited_s - late_s, 0.0};
+        process.spend(mpi::Share::overhead, std::max(0.0, ready - process.clock_s) + receive_s);
+        waited.add_to(process.shares_s);
         process.clock_s = ready + waited_s + receive_s;
-        return {late_s, waited_s - late_s, 0.0};
+        return waited;
     }
 
     void trace_call(const Process& process, mpi::Call call, const Process& peer, double bytes, double from_s,
@@ -451,13 +449,11 @@ struct Program::ProcessColumn {
         Process& process = processes[distance];
         const double late_s = std::max(0.0, wait.other_s - wait.ready_s);
         const double contention_s = std::clamp(wait.contention_s, 0.0, wait.end_s - wait.ready_s - late_s);
-        const double transfer_s = wait.end_s - wait.ready_s - late_s - contention_s;
-        process.late_s += late_s;
-        process.contention_s += contention_s;
-        process.transfer_s += transfer_s;
-        process.overhead_s += round.send_s + round.receive_s;
+        const mpi::Wait waited{late_s, wait.end_s - wait.ready_s - late_s - contention_s, contention_s};
+        waited.add_to(process.shares_s);
+        process.spend(mpi::Share::overhead, round.send_s + round.receive_s);
         trace_exchange(process, processes[partner], wait.start_s, wait.ready_s, round.sent_bytes, round.received_bytes,
-                       {late_s, transfer_s, contention_s});
+                       waited);
     }
 };
 
