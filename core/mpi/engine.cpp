@@ -369,12 +369,10 @@ void Engine::handle_send(Rank rank) {
     if (message.protocol == models::Protocol::eager) {
         start_transfer(id, message.ready_s);
     }
-    if (is_for_requests(message)) {
-        offer(id);
-    } else if (receiver.receive_unmatched && receiver.operation.receive_from == rank &&
-               receiver.operation.receive_tag == message.tag) {
+    if (!is_for_requests(message) && receiver.receive_unmatched && receiver.operation.receive_from == rank &&
+        receiver.operation.receive_tag == message.tag) {
         match(id, receiver.receive_posted_s);
-    } else if (!requests_.empty()) { // of a collective operation that posts its receives
+    } else if (!requests_.empty()) { // also of a collective operation that posts its receives
         offer(id);
     } else {
         add_unexpected(receiver, id);
@@ -476,14 +474,7 @@ std::uint32_t Engine::new_message() {
     }
     const std::uint32_t id = free_messages_.back();
     free_messages_.pop_back();
-    Message& message = messages_[id]; // what every send sets is left as it was
-    message.matched = false;
-    message.started = false;
-    message.arrival_known = false;
-    message.send_request = no_request;
-    message.receive_request = no_request;
-    message.noise_factor = 1.0;
-    message.extra_s = 0.0;
+    messages_[id] = {};
     return id;
 }
 

@@ -136,14 +136,12 @@ void Engine::start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Ra
     message.next = number;
     message.bytes = bytes;
     message.segment = &segment;
-    message.sender_waits = false;
     start_flow(id);
 }
 
 /// Returns the rank that goes on.
 Rank Engine::end_loose_transfer(std::uint32_t id) {
-    Message& message = messages_[id];
-    message.loose = false;
+    const Message& message = messages_[id];
     free_messages_.push_back(id);
     const Rank rank = message.tag;
     ranks_[rank].operation.receive_tag = message.next;

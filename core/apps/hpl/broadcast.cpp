@@ -256,14 +256,13 @@ bool Program::PanelBroadcast::send_on() {
 bool Program::PanelBroadcast::post(mpi::Rank to, double bytes, Kind kind) {
     const Parameters& parameters = program_.parameters_;
     return program_.engine_.begin(
-        at_.rank, program_.counted(at_.rank,
-                                   {.phase = Phase::broadcast,
-                                    .to = to,
-                                    .tag = broadcast_tag(*panel_),
-                                    .bytes = bytes,
+        at_.rank, program_.counted(at_.rank, Phase::broadcast,
+                                   {.kind = kind,
                                     .noncontiguous = at_.column == panel_->owner_column && !parameters.copy_l,
-                                    .synchronous = parameters.bcast.in_pieces},
-                                   kind));
+                                    .synchronous = parameters.bcast.in_pieces,
+                                    .send_to = to,
+                                    .send_tag = broadcast_tag(*panel_),
+                                    .send_bytes = bytes}));
 }
 
 } // namespace lepaute::hpl

@@ -117,31 +117,14 @@ private:
     };
 
     // -- messages, counted by phase
-    struct Message {
-        Phase phase = Phase::broadcast;
-        mpi::Rank to = 0;
-        std::uint32_t tag = 0;
-        double bytes = 0.0;
-        bool noncontiguous = false; // a derived datatype with gaps
-        bool synchronous = false;
-    };
-    /// MPI_Send, or MPI_Ssend.
-    mpi::Engine::Awaiter<void> send(mpi::Rank rank, const Message& message) {
-        return engine_.operation<void>(rank, counted(rank, message, mpi::Engine::Operation::Kind::send));
-    }
-    /// The operation that sends the message; it is counted.
-    mpi::Engine::Operation counted(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
-        Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
+    /// A send, or an exchange with whom it sends to.
+    mpi::Operation counted(mpi::Rank rank, Phase phase, mpi::Operation operation) {
+        Sent& sent = rank_sent_[rank][static_cast<std::size_t>(phase)];
         ++sent.messages;
-        sent.bytes += message.bytes;
-        return {.kind = kind,
-                .noncontiguous = message.noncontiguous,
-                .synchronous = message.synchronous,
-                .send_to = message.to,
-                .receive_from = message.to,
-                .send_tag = message.tag,
-                .receive_tag = message.tag,
-                .send_bytes = message.bytes};
+        sent.bytes += operation.send_bytes;
+        operation.receive_from = operation.send_to;
+        operation.receive_tag = operation.send_tag;
+        return operation;
     }
 
     // -- sampling: what had passed when the steps began
@@ -211,6 +194,7 @@ private:
 
     // -- triangular solve (solve.cpp)
     mpi::Task solve(Place at);
+    mpi::Engine::Awaiter<void> send_solving(mpi::Rank rank, mpi::Rank to, std::uint32_t tag, std::int64_t count);
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
     std::vector<std::int64_t> leading_dimensions_; // of the local matrix, per process row

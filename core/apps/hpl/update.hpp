@@ -164,13 +164,12 @@ private:
                                                  .receive_tag = swap_tag(panel_)});
     }
     bool post(mpi::Engine::Operation::Kind kind, mpi::Rank to, double bytes, bool noncontiguous = false) {
-        return program_.engine_.begin(at_.rank, program_.counted(at_.rank,
-                                                                 {.phase = Phase::swap,
-                                                                  .to = to,
-                                                                  .tag = swap_tag(panel_),
-                                                                  .bytes = bytes,
-                                                                  .noncontiguous = noncontiguous},
-                                                                 kind));
+        return program_.engine_.begin(at_.rank, program_.counted(at_.rank, Phase::swap,
+                                                                 {.kind = kind,
+                                                                  .noncontiguous = noncontiguous,
+                                                                  .send_to = to,
+                                                                  .send_tag = swap_tag(panel_),
+                                                                  .send_bytes = bytes}));
     }
     bool send(mpi::Rank to, double bytes, bool noncontiguous = false) {
         return post(mpi::Engine::Operation::Kind::send, to, bytes, noncontiguous);
