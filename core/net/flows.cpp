@@ -218,17 +218,16 @@ std::uint32_t Flows::new_bundle(std::uint32_t source, std::uint32_t destination,
 }
 
 /// Of a flow that has been counted.
-void Flows::add_end(Bundle& bundle, const End& end) {
+void Flows::add_end(Bundle& bundle, End end) {
     if (bundle.flows == 1) {
         bundle.first_end = end;
         return;
     }
-    const bool is_first = bundle.first_end > end;
-    bundle.further_ends.push_back(is_first ? bundle.first_end : end);
-    std::push_heap(bundle.further_ends.begin(), bundle.further_ends.end(), std::greater<>());
-    if (is_first) {
-        bundle.first_end = end;
+    if (bundle.first_end > end) {
+        std::swap(bundle.first_end, end);
     }
+    bundle.further_ends.push_back(end);
+    std::push_heap(bundle.further_ends.begin(), bundle.further_ends.end(), std::greater<>());
 }
 
 void Flows::remove_first_end(Bundle& bundle) noexcept {
@@ -261,9 +260,8 @@ void Flows::share(std::uint32_t id, double date_s) {
     for (const LinkId which : bundles_[id].route()) {
         for (const std::uint32_t other : links_[which].bundles.items()) {
             Bundle& bundle = bundles_[other];
-            double rate_Bps = bundle.cap_Bps;
-            rate_Bps = std::min(rate_Bps, links_[bundle.end_links[0]].fair_share_Bps);
-            rate_Bps = std::min(rate_Bps, links_[bundle.end_links[1]].fair_share_Bps);
+            double rate_Bps = std::min({bundle.cap_Bps, links_[bundle.end_links[0]].fair_share_Bps,
+                                        links_[bundle.end_links[1]].fair_share_Bps});
             if (bundle.ends_of_route == 0) {
                 for (const LinkId link : bundle.links) {
                     rate_Bps = std::min(rate_Bps, links_[link].fair_share_Bps);

@@ -138,7 +138,7 @@ private:
     std::uint32_t new_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
     std::uint32_t free_bundle();
     void enter(std::uint32_t id);
-    static void add_end(Bundle& bundle, const End& end);
+    static void add_end(Bundle& bundle, End end);
     static void remove_first_end(Bundle& bundle) noexcept;
     void count(std::uint32_t id, std::int32_t more);
     void share(std::uint32_t id, double date_s);
