@@ -83,7 +83,6 @@ struct KernelPiece {
     double discrepancy_relative_sd = 0.0; // of the logarithm of a factor on all calls of the piece
 
     void check() const;
-    /// All fields, by name: the machine file and the binding go through them.
     template <class Visit>
     static void fields(Visit visit) {
         visit("where", &KernelPiece::where);

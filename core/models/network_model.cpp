@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::uint32_t network_discrepancy_stream = 0x4E444953U;
 
-void slow_down(Overhead& overhead, double factor) {
-    overhead.intercept_s *= factor;
-    overhead.per_byte_s *= factor;
-}
-
 } // namespace
 
 double message_factor(LinkClass which, double relative_sd, std::uint64_t seed) noexcept {
@@ -39,9 +34,10 @@ Network drawn(const Network& network, NetworkLayers layers, std::uint64_t seed) 
         for (Segment& segment : links.segments) {
             segment.latency_s *= slower;
             segment.bandwidth_Bps /= slower;
-            slow_down(segment.send, busier);
-            slow_down(segment.isend, busier);
-            slow_down(segment.receive, busier);
+            for (Overhead* overhead : {&segment.send, &segment.isend, &segment.receive}) {
+                overhead->intercept_s *= busier;
+                overhead->per_byte_s *= busier;
+            }
         }
     };
     const LinkClass inside = network.loopback_as_remote ? LinkClass::remote : LinkClass::loopback;

@@ -123,18 +123,6 @@ std::uint32_t Flows::finish_next() {
     return end.tag;
 }
 
-double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noexcept {
-    if (const Lone& lone = lones_[source]; lone.rate_Bps > 0.0 && lone.destination == destination) {
-        return lone.rate_Bps;
-    }
-    for (const std::uint32_t id : sources_[source].bundles.items()) {
-        if (bundles_[id].destination == destination) {
-            return bundles_[id].rate_Bps;
-        }
-    }
-    return 0.0;
-}
-
 std::size_t Flows::state_bytes() const noexcept {
     std::size_t bytes = links_.size() * sizeof(Link) + sources_.size() * (sizeof(Source) + sizeof(Lone));
     for (const Link& link : links_) {

@@ -46,7 +46,6 @@ struct Parameters {
     [[nodiscard]] std::size_t steps() const noexcept { return static_cast<std::size_t>(iterations); }
 
     void check() const;
-    /// All fields, by name: the binding goes through them.
     template <class Visit>
     static void fields(Visit visit) {
         visit("grid", &Parameters::grid);
