@@ -336,8 +336,9 @@ def close_recordings(options: Options, recordings: pandas.DataFrame) -> None:
     ]
     text = f"""## Own code of programs that share cores
 
-Beside one and three copies on the same {RANKS} cores, over that alone (`validation/{STUDY}.py`). Load: {load.min():.0f} to
-{load.max():.0f}, so that replays were compared with no run on free cores. Further apart: {", ".join(far)}.
+Beside one and three copies on the same {RANKS} cores, over that alone (`validation/{STUDY}.py`). Load was
+{load.min():.0f} to {load.max():.0f}, so that replays were compared with no run on free cores.
+Further apart: {", ".join(far)}.
 
 {{goals}}
 

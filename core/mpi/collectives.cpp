@@ -34,6 +34,12 @@ struct Cube {
         return count + (std::min(first + count, folded / 2) - std::min(first, folded / 2));
     }
 
+    /// An exchange of `bytes` with the member at the corner that differs in this bit.
+    [[nodiscard]] auto across(std::uint32_t bit, double bytes) const {
+        const std::uint32_t partner = index_of(corner ^ bit);
+        return exchange(me, {partner, bytes, partner});
+    }
+
     const Member& me;
     std::uint32_t size;
     std::uint32_t folded;
@@ -62,8 +68,7 @@ Task scatter_by_halves(const Cube& cube, Vector vector, bool in_halves = false) 
     }
     for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
         const double bytes = std::ceil(vector.bytes() / (2 * distance));
-        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
-        co_await exchange(me, {partner, bytes, partner});
+        co_await cube.across(distance, bytes);
         combine(me, vector, bytes);
     }
 }
@@ -108,8 +113,7 @@ Task allreduce_recursive_doubling(Member me, Vector vector) {
         combine(me, vector, vector.bytes());
     }
     for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
-        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
-        co_await exchange(me, {partner, vector.bytes(), partner});
+        co_await cube.across(distance, vector.bytes());
         combine(me, vector, vector.bytes());
     }
     if (cube.stands_in) {
@@ -125,9 +129,7 @@ Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves) {
         co_return;
     }
     for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
-        const double bytes = std::ceil(vector.bytes() / (2 * distance));
-        const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
-        co_await exchange(me, {partner, bytes, partner});
+        co_await cube.across(distance, std::ceil(vector.bytes() / (2 * distance)));
     }
     if (cube.stands_in) {
         co_await send(me, cube.pair, vector.bytes());
@@ -162,8 +164,7 @@ Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root) {
 Task reduce_scatter_halving(Member me, double bytes, bool near_first) {
     me.by_isend = me.by_isend && near_first;
     const Cube cube(me);
-    std::uint32_t first =
-        0; // corner of those whose blocks are still to be summed here: at last its own, or the mirrored
+    std::uint32_t first = 0; // corner whose blocks are still to be summed here: at last its own, or the mirrored
     if (cube.sits_out) {
         co_await send(me, cube.pair, me.communicator.size() * bytes);
     } else if (cube.stands_in) {
@@ -173,9 +174,8 @@ Task reduce_scatter_halving(Member me, double bytes, bool near_first) {
         const std::uint32_t left = cube.size / (2 * distance); // corners
         const std::uint32_t bit = near_first ? distance : left;
         const bool upper = (cube.corner & bit) != 0;
-        const std::uint32_t partner = cube.index_of(cube.corner ^ bit);
         if (!cube.sits_out) {
-            co_await exchange(me, {partner, cube.members(upper ? first : first + left, left) * bytes, partner});
+            co_await cube.across(bit, cube.members(upper ? first : first + left, left) * bytes);
         }
         first += upper ? left : 0;
     }

@@ -13,11 +13,18 @@
 
 namespace lepaute::mpi {
 
-/// MPI_Bcast from the member `root`, down a binomial tree, the largest subtree first: P - 1 messages.
+/// MPI_Bcast from the member `root`, P - 1 messages: down a binomial tree, the largest subtree first; down a tree,
+/// where a member receives a segment while it passes on the one before (so many messages a segment); a half down each
+/// side of a binary tree, after which members at the same place of both sides exchange theirs.
 Task broadcast_binomial(Member me, Vector vector, std::uint32_t root);
+Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
+Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double segment_bytes);
 
-/// MPI_Reduce to the member `root`, up the same tree, the smallest subtree first: P - 1 messages.
+/// MPI_Reduce to the member `root`, as many messages: up the same trees, the smallest subtree first, or receiving from
+/// the next child while combining; as allreduce_rabenseifner(), with a binomial gather the same way back.
 Task reduce_binomial(Member me, Vector vector, std::uint32_t root);
+Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
+Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
 
 /// MPI_Allreduce as a reduction to member 0 and a broadcast from it: 2 (P - 1) messages.
 Task allreduce_binomial(Member me, Vector vector);
@@ -37,76 +44,49 @@ Task allreduce_ring(Member me, Vector vector);
 /// bytes for each member but those that sit out. in_halves: two of which one sits out first sum a half of it each.
 Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves = false);
 
-/// MPI_Reduce to the member `root` as such a reduce-scatter, and a binomial gather the same way back.
-Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
-
-/// MPI_Bcast down a tree: a member receives a segment while it passes on the one before. P - 1 messages a segment.
-Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
-
-/// MPI_Reduce up a tree: a member receives from the next child while it combines; as many messages.
-Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
-
-/// MPI_Bcast of a half down each side of a binary tree; then members at the same place of both sides exchange theirs.
-Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double segment_bytes);
-
-/// Between the root and each other member, one after the other; all of a gather may be posted at once.
-enum class Linear : std::uint8_t { first_first, last_first, posted };
-Task gather_linear(Member me, double bytes, std::uint32_t root, Linear how);
-Task scatter_linear(Member me, double bytes, std::uint32_t root);
-
-/// MPI_Gather where each member sends when the root has asked it by an empty message: `first_bytes` (0: all), for which
-/// the root waits before it asks the next one, and the rest.
-Task gather_on_request(Member me, double bytes, std::uint32_t root, double first_bytes);
-
-/// MPI_Reduce_scatter of `bytes` to each member, by exchanges of ever smaller halves, first with the farthest partner
-/// or (near_first: butterfly) the nearest, after which blocks change places.
+/// MPI_Reduce_scatter of `bytes` to each member: by exchanges of ever smaller halves, first with the farthest partner
+/// or (near_first: butterfly) the nearest, after which blocks change places; around the ring, where each member
+/// receives a block while it combines another, P (P - 1) messages.
 Task reduce_scatter_halving(Member me, double bytes, bool near_first);
-
-/// The same around the ring, in which each member receives a block while it combines another: P (P - 1) messages.
 Task reduce_scatter_ring(Member me, double bytes);
 
-/// MPI_Barrier by exchanges at distances 1, 2, 4, ... of the first members, a power of two, to which the others belong;
-/// by empty messages to the first member and back; or twice around the ring.
+/// MPI_Barrier: in round i each member sends an empty message to the one 2^i further and receives from the one 2^i
+/// before it (dissemination), P ceil(log2 P) messages; or by empty messages to the first member and back, or twice
+/// around the ring.
+Task barrier_dissemination(Member me);
 Task barrier_recursive_doubling(Member me);
 Task barrier_linear(Member me);
 Task barrier_double_ring(Member me);
 
-/// MPI_Barrier by dissemination: in round i each member sends an empty message to the one 2^i further, and receives
-/// from the one 2^i before it: P ceil(log2 P) messages.
-Task barrier_dissemination(Member me);
-
-/// MPI_Gather of `bytes` of each member to the member `root`, up a binomial tree whose messages carry whole subtrees:
-/// P - 1 messages.
+/// MPI_Gather of `bytes` of each member to the member `root`, P - 1 messages: up a binomial tree whose messages carry
+/// whole subtrees; of all members one after the other, or posted at once; or when the root has asked by an empty
+/// message, for `first_bytes` (0: all), for which it waits before it asks the next one, and the rest.
+enum class Linear : std::uint8_t { first_first, last_first, posted };
 Task gather_binomial(Member me, double bytes, std::uint32_t root);
+Task gather_linear(Member me, double bytes, std::uint32_t root, Linear how);
+Task gather_on_request(Member me, double bytes, std::uint32_t root, double first_bytes);
 
-/// MPI_Scatter of `bytes` to each member from the member `root`, down the same tree, the smallest subtree last or
-/// first.
+/// MPI_Scatter of `bytes` to each member from the member `root`: down that tree, the smallest subtree last or first, or
+/// to one after the other.
 Task scatter_binomial(Member me, double bytes, std::uint32_t root, bool near_first = false);
+Task scatter_linear(Member me, double bytes, std::uint32_t root);
 
-/// MPI_Allgather of `bytes` of each member around the ring: P (P - 1) messages.
+/// MPI_Allgather of `bytes` of each member: around the ring, P (P - 1) messages; by exchanges at distances 1, 2, 4,
+/// ..., which double what a member has, P ceil(log2 P) messages (Bruck), or with partners at these distances, which a
+/// power of two of members has (else Bruck's); of two blocks with both neighbours in turn, of an even number of members
+/// (else around the ring).
 Task allgather_ring(Member me, double bytes);
-
-/// The same by exchanges at distances 1, 2, 4, ..., which double what a member has (Bruck): P ceil(log2 P) messages.
 Task allgather_bruck(Member me, double bytes);
-
-/// The same by exchanges with partners at distances 1, 2, 4, ..., which a power of two of members has; else Bruck's.
 Task allgather_recursive_doubling(Member me, double bytes);
-
-/// The same by exchanges of two blocks with the neighbours in turn, of an even number of members; else around the ring.
 Task allgather_neighbours(Member me, double bytes);
 
-/// MPI_Alltoall with all messages posted at once, or those of `at_once` partners (0: all).
+/// MPI_Alltoall of `bytes` from each member to each other, P (P - 1) messages: with all posted at once, or those of
+/// `at_once` partners (0: all); to the member i further and from the one i before, in step i; by exchanges of two
+/// members at a time, of a power of two of them (else as before). alltoall_bruck: in round i all blocks for members
+/// whose distance has bit i in one message, P ceil(log2 P) messages. Copies inside a member cost nothing.
 Task alltoall_linear(Member me, double bytes, std::uint32_t at_once);
-
-/// MPI_Alltoall by exchanges of two members at a time, of a power of two of them; else as alltoall_pairwise().
-Task alltoall_by_exclusive_or(Member me, double bytes);
-
-/// MPI_Alltoall of `bytes` from each member to each other: in step i a member sends to the one i further, and receives
-/// from the one i before it: P (P - 1) messages.
 Task alltoall_pairwise(Member me, double bytes);
-
-/// The same in ceil(log2 P) rounds, in round i all blocks for members whose distance has bit i in one message (Bruck):
-/// P ceil(log2 P) messages. Copies inside a member cost nothing.
+Task alltoall_by_exclusive_or(Member me, double bytes);
 Task alltoall_bruck(Member me, double bytes);
 
 } // namespace lepaute::mpi

@@ -28,27 +28,19 @@ void run(mpi::Progress& progress, Round round_of) {
     });
 }
 
-/// They exchange messages; each round is a step. `look` is called in each.
-template <typename Look>
-void exchange_messages(mpi::Progress& progress, Look look) {
-    run(progress, [&](Engine& engine, Rank rank, int round) {
-        engine.begin_step(rank, round);
-        look();
-        return engine.exchange(rank, 1 - rank, 7, 50.0);
-    });
-}
-
 } // namespace
 
 TEST(Progress, CountsTheStepsOfAllRanksAsTheyBegin) {
     mpi::Progress progress;
     std::uint64_t before = 0;
     int moves = 0;
-    exchange_messages(progress, [&] {
+    run(progress, [&](Engine& engine, Rank rank, int round) {
+        engine.begin_step(rank, round);
         const std::uint64_t now = progress.begun_steps;
         EXPECT_GE(now, before);
         moves += now > before ? 1 : 0;
         before = now;
+        return engine.exchange(rank, 1 - rank, 7, 50.0);
     });
     EXPECT_GT(moves, 10); // within the run
     EXPECT_EQ(progress.begun_steps, 2U * rounds);
@@ -57,8 +49,12 @@ TEST(Progress, CountsTheStepsOfAllRanksAsTheyBegin) {
 TEST(Progress, EndsTheRunWhenItIsCancelled) {
     mpi::Progress progress;
     int steps = 0;
-    EXPECT_THROW(exchange_messages(progress, [&] { progress.cancelled = ++steps >= 100; }), std::runtime_error);
-    EXPECT_LT(steps, 100 + 2 * 16);
+    const auto exchange = [&](Engine& engine, Rank rank, int) {
+        progress.cancelled = ++steps >= 1000;
+        return engine.exchange(rank, 1 - rank, 7, 50.0);
+    };
+    EXPECT_THROW(run(progress, exchange), std::runtime_error);
+    EXPECT_LT(steps, 1000 + 2 * 16);
 }
 
 TEST(Progress, EndsARunWhoseRanksOnlySendYet) {

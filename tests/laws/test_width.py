@@ -1,13 +1,12 @@
 """On a terminal of 80 columns no line of an answer or a refusal is wider: nothing is cut or folded by the terminal."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from effects.lines import all_lines, write_files
+from effects.lines import all_lines
 from hostile.cases import BASES, Case, _words, commands
-from hostile.refusals import Server, serving
+from hostile.refusals import Server
 from long_tests import long_but
 
 from lepaute.cli import COMMANDS as PROGRAM
@@ -33,12 +32,6 @@ def wide_lines(text: str) -> list[str]:
         for line in text.splitlines()
         if columns(line) > COLUMNS and max(map(columns, line.split())) <= LONGEST_WORD and not _WHOLE.match(line)
     ]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("server"), write_files) as server:
-        yield server
 
 
 def groups(words: str, command: Any) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def archives() -> list[bytes]:
 
 
 @cache
-def traces() -> list[bytes]:
-    """One of each format, with and without the calls that a program begins and ends with."""
+def traces(ending: str = "") -> list[bytes]:
+    """One of each format (with a file that ends so), with and without the calls that a program begins and ends with."""
     folder = written._scratch("prv")
     calls = [(0, 9, "Init"), (20, 30, "Isend"), (32, 33, "Wait"), (40, 50, "Barrier"), (60, 70, "Finalize")]
     dates = [(at, NAMES.index(f"MPI_{name}") * (at == begin)) for begin, end, name in calls for at in (begin, end)]
@@ -57,7 +57,7 @@ def traces() -> list[bytes]:
     files = {each.name: each.read_bytes() for each in (whole, whole.with_suffix(".pcf"))}
     texts = written.time_independent_traces()
     plain = b"0 compute 1e6\n0 send 1 0 8 6\n0 bcast 8 0 6\n1 recv 0 0 8 6\n1 bcast 8 0 6\n1 compute 1e5\n"
-    return [
+    made = [
         *archives(),
         packed(files),
         *(packed({"run.prv": data, "run.pcf": files["run.pcf"]}) for data in written.paraver_traces()),
@@ -65,11 +65,7 @@ def traces() -> list[bytes]:
         *(packed({"run.goal": data}) for data in written.goal_schedules()),
         *(packed({"run.parquet": data}) for data in written.recordings()),
     ]
-
-
-def traces_of(ending: str) -> list[bytes]:
-    """Those with a file that ends so."""
-    return [data for data in traces() if any(name.endswith(ending) for name in unpacked(data))]
+    return [data for data in made if any(name.endswith(ending) for name in unpacked(data))]
 
 
 def cut_file(rng: random.Random, data: bytes, _others: list[bytes]) -> tuple[str, bytes]:

@@ -409,7 +409,7 @@ KINDS = {
     "paraver": Kind(written.paraver_traces, written.read_paraver, rows=LINES),
     "otf2": Kind(cut_traces.archives, cut_traces.read_damaged, cut_traces.changed_file, 0.3),
     **{
-        f"cut-{name}": Kind(partial(cut_traces.traces_of, f".{name}"), cut_traces.read_cut, cut_traces.cut_file, 0.3)
+        f"cut-{name}": Kind(partial(cut_traces.traces, f".{name}"), cut_traces.read_cut, cut_traces.cut_file, 0.3)
         for name in ("parquet", "otf2", "prv", "txt", "goal")
     },
     "observations": Kind(written.observations, written.read_observations, written.changed_table),

@@ -150,15 +150,12 @@ def test_a_perturbation_inside_one_process_is_named_with_its_beginning_and_its_e
     assert flag.severity == "serious"
 
 
-def test_a_difference_too_small_to_matter_is_no_flag_however_certain():
+def test_a_difference_too_small_to_matter_is_no_flag_nor_is_that_of_a_kernel_that_takes_no_time():
     rng = np.random.default_rng(11)
     part = calls(rng, processes=40, each=1000, process_sd=0.0, change=lambda _t, place, _s: 1 + 0.01 * (place == 1))
     checks = {check.kind: check for check in subject_of(part, 1.0, wandering=False).checks}
     assert checks["cores"].p_value < 1e-6
     assert flags([part]) == []
-
-
-def test_a_kernel_that_takes_no_time_gets_no_flag_and_one_that_takes_little_no_serious_one():
     rng = np.random.default_rng(12)
     subject = subject_of(calls(rng, change=lambda _t, _p, size: 1 + 2.0 * (size > 1e5)), 1.0, wandering=False)
     seen = [[flag.severity for flag in flags_of([("kernel", share, subject.checks)])] for share in (0.5, 0.005, 0.0005)]

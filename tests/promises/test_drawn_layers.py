@@ -93,21 +93,15 @@ def test_effects_of_a_day_and_of_a_run_add_up_and_are_common_to_all_cpus() -> No
     assert abs(np.corrcoef(np.log(day), np.log(run))[0, 1]) < 0.25  # 400 independent pairs: five sd
 
 
-def test_effects_of_cpus_are_drawn_for_each() -> None:
+def test_effects_are_drawn_for_every_cpu_with_their_degrees_of_freedom_within_a_factor_of_twenty() -> None:
     # The slowest of four CPUs decides, whose mean is 1.03 sd, but for the 3 % that some have less to do.
     row = Hpl(n=4096, nb=64, p=1, q=4, nbmin=64, depth=0)
     logs = np.log(factors(platform(cpu=0.1, freedom=30), row, 200))
     assert 0.06 < logs.mean() < 0.11
     assert logs.std() < 0.09
-
-
-def test_tails_of_few_degrees_of_freedom_stay_within_a_factor_of_twenty() -> None:
     seen = factors(platform(day=0.3, freedom=1))  # Cauchy: one effect in 300 is beyond 60
     assert seen.min() == pytest.approx(math.exp(-3), rel=1e-9)
     assert seen.max() == pytest.approx(math.exp(3), rel=1e-9)
-
-
-def test_each_effect_of_days_has_degrees_of_freedom_of_its_own() -> None:
     # Those of the day would make Cauchy variates of all three; with 200 they are normal to half a per cent.
     text = PLATFORM.replace("FREEDOM", "1, run_degrees_of_freedom: 200, cpu_degrees_of_freedom: 200")
     for word, sd in (("KERNEL", 0), ("FIRST", 0), ("SECOND", 0), ("DAY", 0), ("RUN", 0.3), ("CPU", 0.4)):

@@ -207,16 +207,13 @@ def test_a_violation_names_the_mock_up_that_is_faster_and_what_it_would_save(tim
     assert cost_s > 0
 
 
-def test_a_library_that_keeps_them_and_too_few_mpiruns_are_said() -> None:
+def test_a_library_that_keeps_them_and_too_few_mpiruns_are_said_and_sizes_hold_blocks_of_all_ranks() -> None:
     kept = {("Allreduce", 64): 5e-6, ("Reduce", 64): 3e-6, ("Bcast", 64): 4e-6}
     tested = check_guidelines(measured(kept), "a", 4)
     assert answer_of(tested, "a") == "a is not shown to violate any of 2 performance guidelines"
     few = answer_of(check_guidelines(measured(kept, 3), "a", 4), "a")
     assert few == "nothing can be shown of 2 guidelines by 3 undisturbed mpiruns of a: 6 are needed"
     assert answer_of((), "a").startswith("no guideline can be tested of a")
-
-
-def test_blocks_and_vectors_of_all_ranks_are_among_the_sizes() -> None:
     assert sizes_for(4) == "8,32,512,2048,32768,131072"
 
 

@@ -124,14 +124,13 @@ def found(archive: Archive) -> Comparison:
     return archives(archive)
 
 
-def test_times_of_ranks_are_medians_of_calls_that_count(archive: Archive) -> None:
+def test_times_of_ranks_are_medians_of_calls_that_count_and_where_all_wait_no_rank_is_named(
+    archive: Archive, found: Comparison
+) -> None:
     """Outliers are one of twelve calls, and the second library takes 30 % longer for Bcast."""
     table = rank_times(archive).set_index(["library", "operation", "rank"])["own_s"]
     assert table["openmpi", "Bcast", 1] == pytest.approx(10e-6, rel=0.02)
     assert table["mpich", "Bcast", 2] == pytest.approx(13.5e-6, rel=0.02)
-
-
-def test_where_all_ranks_wait_no_rank_is_named(found: Comparison) -> None:
     (line,) = slow_ranks(found)
     assert (line.operation, line.rank, line.rows, line.all_rows) == ("Bcast", None, 1, 1)
     assert "all ranks take longer alike in 1 of the 1 row shown to differ" in str(line)

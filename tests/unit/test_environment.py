@@ -22,16 +22,13 @@ def redact(variables: dict[str, str]) -> dict[str, object]:
     return chosen_variables(variables, Redactor(variables))
 
 
-def test_secret_looking_names_and_passwords_in_addresses_are_redacted_even_where_the_variable_matters() -> None:
+def test_secret_looking_names_and_passwords_in_addresses_are_redacted_and_no_member_holds_one() -> None:
     kept = redact({"SLURM_JWT": "abc", "OMPI_MCA_proxy": "http://user:hunter2@host:80/", "LEPAUTE_TOKEN": "t"})
     assert kept["values"] == {
         "SLURM_JWT": "(redacted)",
         "OMPI_MCA_proxy": "http://(redacted)@host:80/",
         "LEPAUTE_TOKEN": "(redacted)",
     }
-
-
-def test_no_member_of_the_environment_holds_a_secret_of_this_process() -> None:
     members = collect(SystemFiles(), environ={"API_KEY": "s3cr3t-value", "OMPI_MCA_btl": "self"})
     assert not any(b"s3cr3t-value" in content for content in members.values())
     assert json.loads(members["variables.json"])["other_names"] == ["API_KEY"]

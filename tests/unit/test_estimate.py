@@ -114,15 +114,12 @@ from support.report import DATA, EVIDENCE, PAGES, read_goals  # noqa: E402
 MAX_WORDS = 24_000
 
 
-def test_what_to_trust_is_what_the_committed_tables_say() -> None:
+def test_what_to_trust_is_what_the_committed_tables_say_and_pages_have_the_sections_of_their_scripts() -> None:
     page = (EVIDENCE / "index.md").read_text(encoding="utf-8")
     found = re.search(
         r"<!-- begin what_to_trust: generated, do not edit -->\n(.*?)\n<!-- end what_to_trust -->", page, re.DOTALL
     )
     assert found.group(1) == what_to_trust.section(EVIDENCE / DATA), "run validation/what_to_trust.py"
-
-
-def test_every_section_of_a_script_is_on_the_page_that_the_script_writes() -> None:
     for page, studies in PAGES.items():
         text = (EVIDENCE / f"{page}.md").read_text(encoding="utf-8")
         assert tuple(re.findall(r"<!-- begin (\w+): generated", text)) == studies

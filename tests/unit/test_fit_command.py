@@ -199,14 +199,11 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Archive, Platform,
     return archive, platform, models
 
 
-def test_the_platform_has_sockets_and_models_of_each_number_of_threads(fitted) -> None:
+def test_the_platform_has_models_of_each_number_of_threads_a_core_alone_and_the_crowding_of_its_socket(fitted) -> None:
     _, platform, models = fitted
     assert (platform.nodes.sockets, platform.nodes.cores) == (SOCKETS, CORES)
     assert [(model.kernel, model.threads) for model in platform.kernels] == [("dgemm", 1), ("dgemm", 2)]
     assert [row.threads for row in models.quality] == [1, 2]
-
-
-def test_the_mean_is_that_of_a_core_alone_and_crowding_that_of_its_socket(fitted) -> None:
     one = fitted[1].kernel("dgemm", 1)
     # Half of a socket of four is one of three others, which lies on the line: no row of its own.
     assert one.crowding == pytest.approx(CROWDED - 1, abs=0.01)

@@ -30,7 +30,7 @@ def slots_of(nodes_and_cores):
     return tuple(Slot(node, core) for node, core in nodes_and_cores)
 
 
-def test_sequential_fills_one_node_after_the_other_and_random_permutes_the_same_slots_by_its_seed(dahu):
+def test_sequential_fills_one_node_after_the_other_and_random_draws_every_order_of_slots_by_its_seed(dahu):
     assert Mapping().cores(dahu, 70) == list(range(70))
     # 10 threads a rank: three ranks a node, and its last two cores stay empty.
     assert Mapping().cores(dahu, 5, threads=10) == [0, 10, 20, 32, 42]
@@ -40,9 +40,6 @@ def test_sequential_fills_one_node_after_the_other_and_random_permutes_the_same_
     assert Mapping("random", seed=7).cores(dahu, 1024) == first
     assert Mapping("random", seed=8).cores(dahu, 1024) != first
     assert {core // 32 for core in Mapping("random").cores(dahu, 40)} <= {0, 1}
-
-
-def test_every_order_of_four_slots_is_drawn_about_equally_often():
     slots = [Slot(0, core) for core in range(4)]
     seen = Counter(tuple(slot.core for slot in permuted(slots, seed)) for seed in range(4800))
     assert len(seen) == 24

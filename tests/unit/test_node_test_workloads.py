@@ -55,15 +55,12 @@ def own(pattern: str | None) -> Workload:
     return workload
 
 
-def test_all_parts_are_stressed_unless_some_are_chosen() -> None:
+def test_all_parts_are_stressed_unless_some_are_chosen_and_operations_count_by_the_wall_clock() -> None:
     assert [workload.name for workload in chosen_workloads("all", 3, {})] == list(STRESSORS)
     assert chosen_workloads("none", 3, {}) == ()
     assert [each.name for each in chosen_workloads("disk,branch", 3, {"workload.a": "true"})] == ["disk", "branch", "a"]
     with pytest.raises(InputError, match="'gpu' is none of memory, cache"):
         chosen_workloads("disk,gpu", 3, {})
-
-
-def test_operations_count_by_the_wall_clock() -> None:
     (syscall,) = chosen_workloads("syscall", 3, {})
     assert figures_of(syscall, printed(METRICS)) == [("ops_per_s", 29335.139247)]
 
@@ -257,13 +254,10 @@ def test_parameters_that_cannot_be_are_refused(given: dict[str, object], expecte
         Parameters.of(given)
 
 
-def test_all_cores_of_a_numa_node_read_at_once_each_by_one_hardware_thread() -> None:
+def test_all_cores_of_a_numa_node_read_at_once_and_each_node_is_in_two_pairs_with_its_neighbours() -> None:
     cores = [Core(number, 2 * number, number // 4, number // 2, number // 4, (2 * number,)) for number in range(8)]
     assert numa_threads(Layout(tuple(cores), "test")) == {0: [0, 2], 1: [4, 6], 2: [8, 10], 3: [12, 14]}
     assert len(memory_rows(1, quick=True).rows) < len(memory_rows(1, quick=False).rows)
-
-
-def test_each_node_is_in_two_pairs_with_its_neighbours() -> None:
     assert neighbours(["a"]) == []
     assert neighbours(["a", "b"]) == [("a", "b")]
     assert neighbours(["a", "b", "c"]) == [("a", "b"), ("b", "c"), ("c", "a")]

@@ -70,12 +70,9 @@ def test_pictures_and_tables_are_shown_below_the_cell_that_makes_them_once() -> 
     assert "PredictionWarning: dlocswp is not modelled by the platform" in told
 
 
-def test_every_folder_of_the_examples_is_listed(output_of) -> None:
+def test_the_package_brings_the_examples_of_the_sources_and_lists_every_folder(output_of) -> None:
     assert TOPICS.keys() == {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     assert all(topic in output_of("examples") for topic in TOPICS)
-
-
-def test_the_package_brings_the_examples_of_the_sources() -> None:
     for path in EXAMPLES.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             assert (example_folder() / path.relative_to(EXAMPLES)).read_bytes() == path.read_bytes()

@@ -199,14 +199,11 @@ def test_one_value_or_several_against_four_are_what_the_formula_gives_by_hand() 
     assert found.p_value is not None
 
 
-def test_the_end_of_the_interval_is_where_p_is_the_level() -> None:
+def test_the_end_of_the_interval_is_where_p_is_the_level_and_a_singular_covariance_needs_more() -> None:
     reference = [10.0, 10.1, 9.8, 10.05, 9.9]
     end = region_test(reference, [0.0], confidence=0.9999).high
     assert end is not None
     assert region_test(reference, [end]).p_value == pytest.approx(1e-4)
-
-
-def test_a_singular_covariance_needs_more_observations_and_units_and_rotations_do_not_matter() -> None:
     rng = np.random.default_rng(4)
     x = rng.normal(size=(10, 3))
     x[:, 2] = x[:, 0] - 2 * x[:, 1]

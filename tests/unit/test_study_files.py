@@ -277,7 +277,7 @@ CASES = {
     "segment {}/19-hump.txt": " times as long as 64 KiB",
     "compare a={0}/13-two-hundred-times-a.txt b={0}/13-two-hundred-times-b.txt": "all 7 rows b took 200 times as long",
     "compare a={0}/03-prepend-rank.txt b={0}/01-rate-named-mb_s.csv": "01-rate-named-mb_s.csv: is no output of the OSU",
-    PREDICT.format("{}/07-two-applications.prv"): "1 event of another application, without calls of MPI, left out of",
+    PREDICT.format("{}/07-two-applications.prv"): "1 event of another application left out of",
     PREDICT.format("{}/09-one-application.prv.gz"): "a program of 09-one-application.prv.gz, 2 ranks",
     PREDICT.format("{}/10-liballprof.txt"): f"10-liballprof.txt: of no format that is read: {FORMATS_TEXT}",
     PREDICT.format("{}"): f"of no format that is read: {FORMATS_TEXT}",

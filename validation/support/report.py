@@ -115,12 +115,7 @@ GOALS = ("study", "table", "what", "goal", "reached", "published", "met")
 #: The sections of each page that scripts write.
 PAGES = {
     "accuracy_this_machine": (
-        "demo_runs",
-        "block_sizes",
-        "real_programs",
-        "sharing",
-        "recorded_hpl",
-        "across_settings",
+        *("demo_runs", "block_sizes", "real_programs", "recorded_hpl", "across_settings", "sharing"),
     ),
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
     "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes"),

@@ -333,7 +333,7 @@ def program_in(folder: Path, word: str) -> Path:
     return path
 
 
-_BUILD = "build it with the compilers of 'lepaute emulate compilers' (mpicc, mpicxx, mpif90)"
+_BUILD = "build it: PATH=$(lepaute emulate compilers):$PATH mpicc ... (mpicxx, mpif90, make)"
 _BLAS_LIBRARY = re.compile(r"lib(?:\w*blas\w*|\w*lapack\w*|mkl_\w+|atlas|blis|flame)\.so")
 #: What simblas defines for itself and for SMPI, beside routines.
 _NOT_ROUTINES = re.compile(r"MPI_|_?smpi_|lepaute_|_|clock_gettime|pthread_create|openblas_|xerbla|cblas_xerbla|ls?ame")
@@ -352,8 +352,8 @@ def resolve_program(program: Path) -> Path:
     """Its whole path; raises InputError if there is none."""
     if not program.is_file():
         raise InputError(
-            f"there is no {program.resolve()}; name a program that was built with the compilers of 'lepaute emulate "
-            "compilers', by its path (scripts, as with mpi4py, cannot be emulated)"
+            f"there is no {program.resolve()}; name a program by its path, and {_BUILD}; scripts, as with mpi4py, "
+            "cannot be emulated"
         )
     return program.resolve()
 

@@ -149,8 +149,7 @@ class _Reader:
             elif application in of:
                 raise InputError(f"{where}: a message between two applications; a trace is of one")
             else:
-                events = (len(fields) - 5) // 2 if code == "2" else 1
-                self.calls.account("event| of another application, without calls of MPI,", events)
+                self.calls.account("event| of another application", (len(fields) - 5) // 2 if code == "2" else 1)
         for task, (name, *_) in self.inside.items():
             raise InputError(f"{path}: task {task + 1} is in {name} at the end: truncated")
         self._check_end()

@@ -5,8 +5,7 @@ one file with the lines of all ranks, a list of files (which smpirun writes), or
 3.32, src/smpi/internals/smpi_replay.cpp, and what its smpirun writes. No action has a time: the calls of a rank stand
 where its computing ends. The files do not tell
 
-- communicators: collective operations are taken to be of all ranks, as SMPI's own replay does, but for those with
-  numbers for fewer ranks; the size of datatype -1, which the program has made: calls with it are `unsized`;
+- communicators: operations are taken to be of all ranks, but with numbers for fewer; sizes of datatype -1;
 - who is meant by an unknown rank: of a send nobody; of a receive any source, or nobody where no message is left for it;
 - the tag of MPI_Sendrecv; which requests MPI_Waitall, MPI_Waitany and MPI_Waitsome wait for: taken are the oldest;
 - whether a test found something: taken is that the last one did where nothing else waits.
@@ -318,13 +317,12 @@ class _Reader:
         if form:
             size_bytes = sum(self._bytes(count, found[of_type], where, action) for count in counts[of_bytes])
             self._bytes("0", found["other"], where, action)
-        root = self._rank(found["root"], where, f"{action}'s root", 0.0)
+        root = self._rank(found["root"], where, f"{action}'s root", 0.0) if "root" in form else -1
         if name == "alltoall":
             size_bytes *= self.count
         self._told["collective"] += members == self.count
         made = _MPI_NAMES.get(action, f"MPI_{action.capitalize()}")
-        comm = 0 if members == self.count else -1
-        row = self.calls.add(rank.number, made, root if "root" in form else -1, size_bytes, comm=comm)
+        row = self.calls.add(rank.number, made, root, size_bytes, comm=0 if members == self.count else -1)
         if name != action:
             rank.begin(row, ())
         if "flop" in found:
