@@ -1,7 +1,5 @@
 """Programs recorded under one setting of this machine and predicted for another, against real runs under that one.
 
-    .venv/bin/python validation/across_settings.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * programs: those of real_programs.py that are built here, on 2 ranks; settings: Open MPI (plain); MPICH; Open MPI while

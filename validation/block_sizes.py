@@ -1,7 +1,5 @@
 """Block sizes that were not measured: real HPL on this machine against predictions between and beyond those that were.
 
-    .venv/bin/python validation/block_sizes.py [--folder DIR] [--platform FILE] [--quick] [--summarise]
-
 Eight minutes of an otherwise idle machine of two cores, 84 real runs. Fixed before any result was looked at:
 
 * calibration: `lepaute calibrate --nb 64,128,256`, seed 1; cases: N = 3000 and 6000, NB = 16 to 256 (seven), grids 1 x

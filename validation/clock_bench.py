@@ -1,7 +1,5 @@
 """Six ways to synchronise clocks, simulated with clocks whose offsets and drifts are known.
 
-    .venv/bin/python validation/clock_bench.py [--summarise]
-
 The sources of the probes run under `lepaute emulate` on dahu-2020-01 (computing none). Fixed before the seeds were
 looked at (other seeds served to write the code): methods with their defaults; clocks up to 1 s off, drifting by up to
 100 ppm, drawn anew for each synchronisation; messages late by exponential times of 1 us, one in a hundred of 50 us;

@@ -1,7 +1,5 @@
 """Clocks synchronised on this machine, where errors are known: all ranks share the clock that theirs are made of.
 
-    .venv/bin/python validation/clocks_here.py [--summarise]
-
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * shifted: 2 ranks of Open MPI and MPICH; rank 1's clock is up to 1 s off and drifts by up to 100 ppm, drawn anew; 10

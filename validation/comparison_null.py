@@ -1,7 +1,5 @@
 """`lepaute compare` of a library with itself: how often it sees a difference where there is none.
 
-    .venv/bin/python validation/comparison_null.py [--kind KIND] [--summarise]
-
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * same: 20 campaigns of one library under two prefixes, Open MPI and MPICH in turn; Bcast and Allreduce of 8 bytes, 1

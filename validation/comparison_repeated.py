@@ -1,7 +1,5 @@
 """The same comparison of Open MPI and MPICH made twice, and a longer one as its reference.
 
-    .venv/bin/python validation/comparison_repeated.py [--part PART] [--summarise]
-
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * Bcast, Allreduce and Alltoall of 8 bytes, 1, 16 and 128 KiB (12 rows), 2 ranks, 40 calls; 30 blocks, the reference of

@@ -1,7 +1,5 @@
 """How far repetitions of a whole comparison of MPI libraries differ, by what a benchmark reports of it.
 
-    .venv/bin/python validation/comparison_spread.py [--archives DIR] [--summarise]
-
 Figure 29 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form: 30 trials, each a whole `lepaute compare
 openmpi mpich --ops bcast` of 30 mpiruns a library, 2 ranks; every scheme of `support/one_run.py` reads the same rows.
 Fixed before anything was looked at:

@@ -1,7 +1,5 @@
 """`lepaute compare` on a machine with two speeds, and on one that is never quiet: which mpiruns decide.
 
-    .venv/bin/python validation/comparison_states.py [--campaigns K] [--seed S] [--quick] [--summarise]
-
 Fixed before the first result: campaigns of two libraries, 4 rows, 54 s after the trials; an mpirun takes 1.2 s, the
 last 0.6 s calls, 40 of each row in 4 batches. Standard deviations of logarithms: a call 15 %, an mpirun 2.5 %, each row
 in it 2 % (Student, 3 degrees); "wide": three times both. Now and then the machine takes twice as long: for 2 to 20 s,

@@ -1,7 +1,5 @@
 """What matrices hold, and how long dgemm takes: the tests of `lepaute fit` on the published bit-flip experiment.
 
-    .venv/bin/python validation/content_factor.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any test was run; the medians of the jobs were seen, and the goals are what the thesis says (8.5):
 
 * data: experiment/bit-flips, calls of dgemm on dahu-1, 8000 for each content: one value, a sequence, random numbers;

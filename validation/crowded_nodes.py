@@ -1,7 +1,5 @@
 """Nodes whose cores share a clock and a memory: is a full node predicted from a calibration under several loads?
 
-    .venv/bin/python validation/crowded_nodes.py [--seeds K] [--quick] [--summarise]
-
 A node is made up, calibrated under the loads of `lepaute calibrate` and, for comparison, on two neighbouring cores
 alone, as versions before 0.11 did; both are fitted, HPL is predicted with 20 draws and run 20 times, each on another
 day. Fixed before the first result:

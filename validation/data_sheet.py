@@ -1,7 +1,5 @@
 """Platforms from a data sheet (`lepaute platform new`) against real runs of HPL: Dahu, and a machine with two cores.
 
-    .venv/bin/python validation/data_sheet.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at, the constants of `lepaute.simulate.platform.data_sheet` included:
 
 * Dahu: `--nodes 32 --cores 2x16 --dgemm 29.5G --link 100Gb --latency 1.5us --memory 192G`; the rate is the mean of

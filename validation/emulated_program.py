@@ -1,7 +1,5 @@
 """A small real program on two ranks of this machine, against its emulation on the platform that was calibrated here.
 
-    .venv/bin/python validation/emulated_program.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * program: examples/emulation/summa_fortran: a matrix product in Fortran, dgemm between broadcasts;

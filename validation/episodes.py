@@ -1,7 +1,5 @@
 """Episodes that no counter shows: what leaving them out, and a slow state, do to the intervals of further runs.
 
-    .venv/bin/python validation/episodes.py [--machines K] [--seed S] [--quick] [--summarise]
-
 Simulated truth, fixed before the first full result. A core's speed wanders (11 %, correlation time 0.3 s), blocks and
 launches differ by 0.5 %, processes by 1 %, steps by 0.5 % (standard deviations of the logarithm). Now and then all
 cores take 1.7 times as long: gaps exponential, lengths uniform in 0.5 to 1.5 times their mean. A calibration has seven

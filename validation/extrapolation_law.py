@@ -1,7 +1,5 @@
 """How wrong models of kernels are outside the sizes they were fitted to: constants of the layer `extrapolation`.
 
-    .venv/bin/python validation/extrapolation_law.py [--keep FILE.parquet] [--calls FILE.parquet] [--classes FILE.csv]
-
 It times the kernels of HPL inside HPL's own steps, block sizes 16 to 512 mixed at random, a minute of one idle core; no
 run of HPL is involved. Kernels are fitted to some block sizes (SETS), or to smaller matrices, and predict the others,
 in classes by kernel, block size and octave of the distance: those of 2026-11-22 (a virtual machine of two cores) are

@@ -1,7 +1,5 @@
 """The factorial study on 1024 cores of Dahu: 36 configurations of HPL, predicted, real, and as published.
 
-    .venv/bin/python validation/factorial.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
 * data: dahu/hpl/factorial_real.csv, 8 real runs of January 2020 for each of 36 of the 72 combinations of block size,

@@ -1,7 +1,5 @@
 """The shape of the process grid on 960 cores of Dahu: predictions against real runs and the published emulations.
 
-    .venv/bin/python validation/geometry.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
 * data: dahu/hpl/geometry_real.csv, 7 real runs of June 2020 for each of 14 grids P x Q = 960, N = 250,000, NB 128,

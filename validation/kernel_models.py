@@ -1,7 +1,5 @@
 """Kernel models and the sizes they are fitted to: published dgemm calls of Dahu, by three ways of choosing sizes.
 
-    .venv/bin/python validation/kernel_models.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * data: experiment/randomizing_sizes, single calls of node 5; ten designs: independent sizes, uniform product (five),

@@ -1,7 +1,5 @@
 """Studies of the literature through the command line, each held against the published figures that its file carries.
 
-    .venv/bin/python validation/literature.py [--only NAME] [--quick] [--full] [--summarise] [--answers DIR]
-
 Every study is a command that stands at the head of its file in examples/literature, and is run as such:
 
     lepaute study whatif examples/literature/NAME.yaml -o DIR/NAME

@@ -1,7 +1,5 @@
 """HPL on 1024 cores of Dahu, by size of the matrix: predictions against real runs, and against the published emulation.
 
-    .venv/bin/python validation/matrix_size.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
 * data: dahu/hpl/matrix_size_real.csv, March 2019, 8 runs for each N of 50,000 to 500,000 (the cooling of nodes 13 to 16

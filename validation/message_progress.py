@@ -1,7 +1,5 @@
 """Does a message progress while a peer computes? Two ranks on two cores of this machine, two MPI libraries.
 
-    .venv/bin/python validation/message_progress.py [--quick] [--summarise]
-
 It needs Debian's mpich, openmpi and OpenBLAS; four to eight minutes. Fixed before, except a trial that transports work:
 
 * transports: Open MPI (ob1) by shared memory with CMA and without, and by TCP; MPICH by shared memory and TCP (UCX);

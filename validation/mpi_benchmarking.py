@@ -1,7 +1,5 @@
 """What decides a measured time of an MPI operation: the mpirun, successive calls, the window.
 
-    .venv/bin/python validation/mpi_benchmarking.py [--summarise]
-
 Figures 14 to 16, 19 and 20 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form, with Debian's Open MPI
 and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
 

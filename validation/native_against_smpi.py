@@ -1,7 +1,5 @@
 """The native engine against HPL's own code under SMPI, on the same platform.
 
-    .venv/bin/python validation/native_against_smpi.py [--groups ABCDEF] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * platform: dahu-2020-01 with network.flow_factor=scale, as SMPI uses its factors, and without the second state of

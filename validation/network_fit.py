@@ -1,7 +1,5 @@
 """Network models fitted to published raw calibrations, judged by repetitions that the fit has not seen.
 
-    .venv/bin/python validation/network_fit.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * data: network_fit/raw_calibration (Stampede, Taurus: MPI_Send and MPI_Recv of a ping-pong, MPI_Isend, MPI_Recv, 50 or

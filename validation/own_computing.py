@@ -1,7 +1,5 @@
 """Three real programs that are not BLAS, emulated on the platform of this machine and then run here.
 
-    .venv/bin/python validation/own_computing.py [--quick] [--summarise]
-
 Fixed before any result for these sizes of halo and cg; the model (simulate/smpi/emulated_run.py) is the fourth:
 
 * programs, of examples/emulation: halo (a stencil), cg (conjugate gradients), fft (rows and MPI_Alltoall); three sizes

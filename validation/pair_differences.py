@@ -1,9 +1,6 @@
 """All pairs of configurations of the factorial study on Dahu: do intervals of differences hold the real difference?
 
-    .venv/bin/python validation/simulated_replicates.py     simulates, once, what this script and tuning_regret.py judge
-    .venv/bin/python validation/pair_differences.py [--reference DIR] [--summarise]
-
-Fixed before any difference was looked at:
+simulated_replicates.py simulates, once, what is judged here. Fixed before any difference was looked at:
 
 * data: dahu/hpl/factorial_real.csv, 36 configurations, 8 real runs each in the same 8 jobs: 630 pairs; predictions as
   in factorial.py, seeds 1 to 10; the second of a pair has repeat 1, so that their noise differs;

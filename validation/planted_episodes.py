@@ -1,7 +1,5 @@
 """Archives with a planted episode that no counter shows: is it left out, and what does a fit lose by it?
 
-    .venv/bin/python validation/planted_episodes.py [--machines K] [--quick] [--summarise]
-
 Fixed before the first result: machines as in `simulated_truth.py` of the kinds process and run (2 and 3 %), one node,
 NB = 128, N = 4000 on 1 x 2. In each archive all calls of every table between two dates take 1.7 times as long, and
 what follows in their process begins later: in one launch of steps on both cores, drawn, for up to its length of 0.2

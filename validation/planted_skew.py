@@ -1,7 +1,5 @@
 """A barrier that one rank leaves 40 µs late reverses the verdict of a benchmark that trusts it, and not ours.
 
-    .venv/bin/python validation/planted_skew.py [--summarise]
-
 After figures 10 and 11 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited": Open MPI and MPICH, each as it is and
 with validation/late_barrier.c, by which rank 0, the root, leaves MPI_Barrier 40 µs late. Fixed before anything was
 looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four in turn; MPI_Bcast of 64, 1024 and 8192 bytes, 200 calls

@@ -1,7 +1,5 @@
 """What measuring costs, and whether 10^6 rows are all there after a rank was killed.
 
-    .venv/bin/python validation/probe_overhead.py [--output DIR]
-
 With Debian's Open MPI and MPICH. Fixed before anything was looked at:
 
 * two readings of a clock with nothing in between (the operation `none`, 100,000 calls after MPI_Barrier on 2 ranks):

@@ -1,7 +1,5 @@
 """HPL results that other people published, predicted from data sheets alone (`lepaute platform new`).
 
-    .venv/bin/python validation/published_hpl.py [--quick] [--summarise]
-
 Fixed before any result was compared, the constants of `lepaute.simulate.platform` included; their origin is in
 docs/design/decisions/data_sheets.md:
 

@@ -1,7 +1,5 @@
 """Real programs, recorded here alone and beside copies of themselves, and replayed against real runs on free cores.
 
-    .venv/bin/python validation/real_programs.py -p PLATFORM [--nas NPB3.4-MPI/bin] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * programs: of Debian (`apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev

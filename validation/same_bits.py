@@ -1,7 +1,5 @@
 """Are results the same to the last bit, whatever compiled the core and whatever processor runs it?
 
-    .venv/bin/python validation/same_bits.py [--quick]
-
 It needs g++; clang-16, QEMU (qemu-user), g++-aarch64-linux-gnu and libgtest-dev where they are installed: the table
 says what was skipped. Twenty-five minutes on two cores. Fixed before any result was looked at:
 

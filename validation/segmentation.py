@@ -1,7 +1,5 @@
 """Breakpoints of published measurements: the four data sets of the thesis, and 16 series against pycewise.
 
-    .venv/bin/python validation/segmentation.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * the four data sets of Cornebize (2021), section 4.3.2: the durations of memcpy for 200 sizes

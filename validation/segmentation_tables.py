@@ -1,7 +1,5 @@
 """How many breakpoints a table of 11 to 45 sizes with one duration each proves, as OSU and IMB write them.
 
-    .venv/bin/python validation/segmentation_tables.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * models: table_model of support/piecewise_models.py; 400 (seeds 1 to 400) to choose the criterion with, 400 fresh (1001

@@ -1,7 +1,5 @@
 """How often the breakpoints of random piecewise models are found, and what a breakpoint should cost.
 
-    .venv/bin/python validation/segmentation_truth.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * models: support/piecewise_models.py; 200 (seeds 1 to 200) to choose the criterion with, 200 fresh (1001 to 1200);

@@ -1,7 +1,5 @@
 """The published what-if studies on a hypothetical cluster, repeated: variability, topology, slow nodes.
 
-    .venv/bin/python validation/sensitivity.py [--only temporal|switches|nodes] [--full] [--reference DIR] [--quick]
-
 The simulations are the ready studies of `lepaute study ready`. Fixed before any result was looked at:
 
 * data: emulations with SMPI (../shared/reference/sensitivity); dahu/kernels/dgemm_synthetic_1-10.csv.gz, ten platforms

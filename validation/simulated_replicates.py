@@ -1,7 +1,5 @@
 """Simulated runs that pair_differences.py and tuning_regret.py judge: one table for both, seeds shared by all.
 
-    .venv/bin/python validation/simulated_replicates.py [--reference DIR] [--output DIR]
-
 dahu-2020-01 as shipped, all layers, fidelity sampled: the 36 configurations of the factorial study and the 14 grids of
 960 ranks, as factorial.py and geometry.py predict them (copy_l included). Seeds 1 to 10, with repeat 0 and 1. Writes
 data/simulated_replicates.csv.

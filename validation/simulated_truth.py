@@ -1,7 +1,5 @@
 """Simulated truth: of machines whose law is known, how many further runs lie in the 95 % interval of a prediction?
 
-    .venv/bin/python validation/simulated_truth.py [--machines K] [--kinds run,day] [--seed S] [--quick] [--summarise]
-
 A machine is made up, its calibration written as the archive that probes would have left, fitted by `lepaute.fit`, and a
 run of HPL predicted with 20 draws, by defaults. Then the same HPL runs 20 times on the true machine, each on another
 day. Fixed before the first full result:

@@ -1,7 +1,5 @@
 """How many of all published runs of Dahu lie inside the predicted intervals: the studies of the other scripts together.
 
-    .venv/bin/python validation/summary_of_coverage.py [--output DIR]
-
 It reads the tables that factorial.py, geometry.py and matrix_size.py wrote, and simulates nothing (its name puts it
 after them). Fixed in advance: over all runs at least 90 % and at most 99 % inside (an interval that holds all is no
 information), median half-width over all cases at most 7 %.

@@ -1,9 +1,6 @@
 """Regret of tuning on Dahu: the real time of what the simulation chooses, over the real best.
 
-    .venv/bin/python validation/simulated_replicates.py     simulates, once, what is judged here
-    .venv/bin/python validation/tuning_regret.py [--only factorial|grids] [--reference DIR] [--summarise]
-
-Fixed before any choice was looked at:
+simulated_replicates.py simulates, once, what is judged here. Fixed before any choice was looked at:
 
 * data: 36 configurations of the factorial study (mean of 8 real runs each), 14 grids of 960 ranks (mean of 7);
 * simulations: simulated_replicates.py, 10 seeds each (20 were planned and took too long). Seed s of the study permutes

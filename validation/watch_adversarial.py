@@ -1,7 +1,5 @@
 """Cases made to mislead a watch: what is proposed, what is said, and what is said wrongly beside it.
 
-    .venv/bin/python validation/watch_adversarial.py [--quick] [--summarise]
-
 Fixed before any result was looked at. Fleets of 32 processors in 16 nodes and 90 days, one factor, AR(1) 0.3 with 0.5
 %, levels 3 % apart; defaults of `propose` and `notices`, raw verdicts (r = 1) beside. 10 fleets a case, 10 of each kind
 of noise without a change. Planted, and the goal in at least 9 of 10 fleets:

@@ -1,7 +1,5 @@
 """The published test on the published data: does `lepaute.watch` raise the alarms that an independent recount raised?
 
-    .venv/bin/python validation/watch_published.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before: the figures, to be met to the digit, come from a count that shares no code with this one.
 
 * data: watch/stats_monitoring.csv.gz, 13,540 (job, processor) means of the daily test of 32 nodes of Dahu, November

@@ -1,7 +1,5 @@
 """What is predicted or decided, how far off it is, and the command that shows it: the table on top of docs/evidence.
 
-    .venv/bin/python validation/what_to_trust.py [--output DIR]
-
 Every figure is read from the committed tables of docs/evidence/data; run it after a script that has written one.
 """
 

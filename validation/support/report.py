@@ -1,4 +1,4 @@
-"""The frame of every script: its options, goals, tables, picture, section of its page, and exit status.
+"""The frame of every script (--help names its options): goals, tables, picture, section of its page, and exit status.
 
 A script ends with `run_study`; one that has other tables with `run_main`, whose function ends with `finish` or `close`.
 """
