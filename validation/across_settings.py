@@ -189,4 +189,4 @@ another program has is in no model.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

@@ -25,7 +25,6 @@ from support.report import Goal, Options, run_study
 
 from lepaute import Hpl, Platform, load_platform
 
-STUDY = "block_sizes"
 MEASURED, BETWEEN, BEYOND = (64, 128, 256), (96, 192), (16, 32)
 BLOCK_SIZES = tuple(sorted((*MEASURED, *BETWEEN, *BEYOND)))
 ORDERS, GRIDS, RUNS, REPEATS = (3000, 6000), ((1, 2), (2, 1)), 10, 3
@@ -125,4 +124,4 @@ def telling_pairs(part: pandas.DataFrame) -> Iterator[tuple[int, int, bool]]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, TEXT, own=OWN)
+    run_study(compared, judged, TEXT, own=OWN)

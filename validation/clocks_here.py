@@ -25,13 +25,11 @@ import numpy as np
 import pandas
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
 from support.real_runs import LEPAUTE
-from support.report import Goal, at_least, close, in_scratch, markdown, options_of, run_main, stored
+from support.report import ROOT, Goal, Options, at_least, in_scratch, markdown, run_study
 
 from lepaute.simulate.trace.reading import read_trace
 
-ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-STUDY = "clocks_here"
 METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
 OFFSETS_ALONE = ("SKaMPI", "Netgauge")
 MADE = ("--made", "1", "--ahead-s", "1", "--drift", "1e-4", "--after-s", "0,5,20")
@@ -39,13 +37,7 @@ TRIALS, HOSTS, HOST_TRIALS, RECORDINGS, TSC_MPIRUNS, TSC_AFTER_S = 10, 4, 3, 5, 
 SHIFT_NS = 1_000_000_000
 
 
-def main() -> int:
-    options = options_of(__doc__, (), has_quick=False)
-    errors = stored(options, STUDY, partial(in_scratch, "clocks-here-", measured))
-    return close(options, STUDY, judged(errors), page(errors))
-
-
-def measured(folder: Path) -> pandas.DataFrame:
+def measured(_: Options, folder: Path) -> pandas.DataFrame:
     """A row an error: part, library, mpirun, trial, method, rank, after_s, error_ns, deviation_ns, bound_ns, Hz."""
     programs = {library: program(library, SYNCHRONISATION, folder) for library in LIBRARIES}
     frames = []
@@ -199,4 +191,4 @@ counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one ma
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_study(partial(in_scratch, "clocks-here-", measured), judged, page, has_quick=False, packed="")

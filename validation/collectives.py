@@ -251,4 +251,4 @@ and bytes between any two of 2 to 8 ranks (`tests/end_to_end/test_collectives_of
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

@@ -39,7 +39,6 @@ from lepaute.stats.aligned_ranks import BLOCK, aligned_rank_test
 from lepaute.stats.disturbance import slow_limit
 from lepaute.stats.multiple_tests import benjamini_hochberg
 
-STUDY = "comparison_states"
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 ROWS, LEFT_S, BUDGET_S, MPIRUN_S, CALLS_S, SENTINEL_S, SENTINEL_SD = 4, 54.0, 60.0, 1.2, 0.6, 0.12, 0.05
@@ -291,4 +290,4 @@ def table(frame: pandas.DataFrame, names: Sequence[str], worlds: Iterable[str]) 
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, text, own=OWN)
+    run_study(simulated, judged, text, own=OWN)

@@ -19,7 +19,6 @@ from support.report import Goal, Options, run_study
 
 from lepaute.stats.permutation import permutation_test
 
-STUDY = "content_factor"
 FOLDER = "experiment/bit-flips"
 STUDIES = {"matrix_content": "generation_method_perf", "mask_size": "mask_size_perf"}
 NEEDS = tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values())
@@ -113,4 +112,4 @@ can show an effect that is not due to jobs. Some processors do not show it (thes
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=NEEDS, dtype={"level": str})
+    run_study(compared, judged, text, needs=NEEDS, dtype={"level": str})

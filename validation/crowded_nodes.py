@@ -165,4 +165,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, TEXT, own=OWN)
+    run_study(simulated, judged, TEXT, own=OWN)

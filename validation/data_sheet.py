@@ -22,7 +22,6 @@ from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, half_width
 from lepaute import Hpl, Platform, load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
-STUDY = "data_sheet"
 REAL = "dahu/hpl/temperature_real.csv"
 MONTHS = ("2018-10", "2020-10")
 MAX_HALF_WIDTH_PERCENT = 20.0
@@ -97,4 +96,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=(REAL,))
+    run_study(compared, judged, text, needs=(REAL,))

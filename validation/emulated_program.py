@@ -225,4 +225,4 @@ def warning(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

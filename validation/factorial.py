@@ -25,7 +25,6 @@ from support.simulations import Case, columns_of, coverage_goals, predict_all
 from lepaute import Hpl, load_platform
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
-STUDY = "factorial"
 REAL, PUBLISHED = "dahu/hpl/factorial_real.csv", "dahu/hpl/factorial_simulated.csv"
 RUNS = 12
 PLATFORM = "dahu-2020-01"
@@ -242,4 +241,4 @@ def picture(frame: pandas.DataFrame, goals: Sequence[Goal]) -> tuple[Figure, str
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, picture, needs=(REAL, PUBLISHED))
+    run_study(compared, judged, text, picture, needs=(REAL, PUBLISHED))

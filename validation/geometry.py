@@ -23,7 +23,6 @@ from support.simulations import Case, columns_of, coverage_goals, predict_all
 
 from lepaute import Hpl, load_platform
 
-STUDY = "geometry"
 REAL, PUBLISHED = "dahu/hpl/geometry_real.csv", "dahu/hpl/geometry_simulated.csv"
 RUNS = 12
 PLATFORM = "dahu-2020-01"
@@ -131,4 +130,4 @@ def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, picture, needs=(REAL, PUBLISHED))
+    run_study(compared, judged, text, picture, needs=(REAL, PUBLISHED))

@@ -24,7 +24,6 @@ from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.measure.fit.kernels.selection import select
 from lepaute.measure.fit.observations.calls import Calls
 
-STUDY = "kernel_models"
 FOLDER = "experiment/randomizing_sizes"
 FILES = {name: f"{FOLDER}/{name}/dgemm_raw_data.csv.gz" for name in ("method", "expfile", "fixing_K")}
 DESIGNS = {
@@ -136,4 +135,4 @@ target: `lepaute design dgemm --for hpl`.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=tuple(FILES.values()))
+    run_study(compared, judged, text, needs=tuple(FILES.values()))

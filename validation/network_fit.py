@@ -38,7 +38,6 @@ from lepaute.measure.fit.messages.segment import FittedSegment, Series, centred,
 from lepaute.measure.fit.numeric import Mode
 from lepaute.stats.robust import robust_sd
 
-STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"
 RAW_SERIES = ("stampede_local", "stampede_remote", "taurus_remote")
 DAHU_SERIES = ("pingpong_loopback", "pingpong_remote")
@@ -340,4 +339,4 @@ def micro(value: float) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=NEEDS)
+    run_study(compared, judged, text, needs=NEEDS)

@@ -140,4 +140,4 @@ missed there, by cg with n = 24 on 16 ranks.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

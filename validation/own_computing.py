@@ -142,4 +142,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, TEXT)
+    run_study(compared, judged, TEXT)

@@ -29,7 +29,6 @@ from lepaute.simulate.conditions import Transfer
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.whatif import difference
 
-STUDY = "pair_differences"
 MIN_HELD_PERCENT, MIN_APART_PERCENT, MAX_WRONG_PERCENT = 90.0, 50.0, 2.5
 REAL_DIFFERENCE_PERCENT = 5.0
 FACTORS = ("block size", "depth", "broadcast", "swap")
@@ -188,4 +187,4 @@ between block sizes the layer `discrepancy` alone gives NB 256 a standard deviat
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=(FACTORIAL, GEOMETRY))
+    run_study(compared, judged, text, needs=(FACTORIAL, GEOMETRY))

@@ -31,7 +31,6 @@ from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.fit import fitted_models
 from lepaute.simulate import Hpl, predict
 
-STUDY = "planted_episodes"
 KINDS, FACTOR = ("process", "run"), 1.7
 MACHINES, QUICK_MACHINES, RUNS = 20, 2, 20
 STEPS = (calibration.STEPS_SIDE_BY_SIDE, calibration.STEPS_TOGETHER)
@@ -160,4 +159,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, text, own=OWN)
+    run_study(simulated, judged, text, own=OWN)

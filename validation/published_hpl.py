@@ -21,7 +21,6 @@ from support.simulations import MIN_INSIDE_PERCENT, Case, inside_percent, predic
 from lepaute import Hpl, Platform, load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
-STUDY = "published_hpl_predicted"
 MAX_RATIO = 1.8
 RUNS = 40
 #: By id: library, instructions and clock of the peak; and options of HPL that are not its defaults here.
@@ -132,4 +131,4 @@ dgemm there seems to fall short of what libraries reach elsewhere.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, dtype={"id": str})
+    run_study(compared, judged, text, dtype={"id": str}, name="published_hpl_predicted")

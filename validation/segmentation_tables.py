@@ -26,7 +26,6 @@ from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 
-STUDY = "segmentation_tables"
 CHOICE, FRESH, MANY = range(1, 401), range(1001, 1401), range(1, 201)
 FAR, FAR_OF_MANY = 1, 2
 
@@ -142,4 +141,4 @@ true number, each at most one size away; "line cut": of the models without a bre
 
 
 if __name__ == "__main__":
-    run_study(STUDY, searched, lambda _: [], text)
+    run_study(searched, lambda _: [], text)

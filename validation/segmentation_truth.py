@@ -22,7 +22,6 @@ from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 
-STUDY = "segmentation_truth"
 CHOICE, FRESH = range(1, 201), range(1001, 1201)
 FAR = 2
 
@@ -117,4 +116,4 @@ def share(values: pandas.Series) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, searched, lambda _: [], text)
+    run_study(searched, lambda _: [], text)

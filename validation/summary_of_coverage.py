@@ -9,7 +9,6 @@ import pandas
 from support.report import Goal, Options, markdown, run_study, signed
 from support.simulations import coverage_goals, half_widths_percent, inside_percent
 
-STUDY = "coverage"
 MAX_INSIDE_PERCENT = 99.0
 #: A case is named where fewer of its real runs lie inside, of at least so many.
 MISSED_SHARE, MIN_RUNS = 0.5, 5
@@ -72,4 +71,4 @@ Cases with fewer than half of their runs inside: {missed or "none"}. {{cases}}
 
 
 if __name__ == "__main__":
-    run_study(STUDY, cases, judged, text)
+    run_study(cases, judged, text, name="coverage")

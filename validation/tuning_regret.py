@@ -195,4 +195,4 @@ that spend at most a fifth of their time where kernels are extrapolated:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=(FACTORIAL, GEOMETRY), own=OWN)
+    run_study(compared, judged, text, needs=(FACTORIAL, GEOMETRY), own=OWN)

@@ -40,7 +40,6 @@ from lepaute.watch.proposals.proposed_event import ProposedEvent
 from lepaute.watch.store import open_store
 from lepaute.watch.values import day_of
 
-STUDY = "watch_adversarial"
 Floats = npt.NDArray[np.float64]
 
 FLEETS, MACHINES, DAYS = 10, 32, 90
@@ -257,4 +256,4 @@ def rare(what: str, part: pd.DataFrame) -> Goal:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, TEXT)
+    run_study(simulated, judged, TEXT)

@@ -393,30 +393,41 @@ def write(path: Path, frame: pandas.DataFrame, digits: str | None = None) -> pan
 
 
 def run_study(
-    name: str,
     rows: Callable[[Options], pandas.DataFrame],
     judged: Callable[[pandas.DataFrame], Sequence[Goal]],
     text: Callable[[pandas.DataFrame], str] | str,
     picture: "Callable[[pandas.DataFrame, Sequence[Goal]], tuple[Figure | None, str]] | None" = None,
     *,
+    name: str = "",
     needs: Sequence[str] = (),
     own: Mapping[str, Mapping[str, Any]] | None = None,
     has_subset: bool = False,
+    has_quick: bool = True,
     dtype: Any = None,
+    packed: str | None = None,
+    source: str = "",
 ) -> NoReturn:
-    """The whole of a script with one table: makes it, or reads it with --summarise; ends the program as `finish` says.
+    """The whole of a script with one table: makes it, or reads it with --summarise; ends the program as `close` says.
 
     rows : the table, a row a case;  judged : the goals of its docstring;  text : the section of its page
     picture : with what it shows, in a sentence;  dtype : of columns that a CSV file leaves open
-    needs, own, has_subset : as for `options_of`
+    name : of the study, that of the script unless given;  source : as for `close`
+    packed : the table is one of many rows, kept as .csv.gz with these digits ("" for all)
+    needs, own, has_subset, has_quick : as for `options_of`
     """
+    script = sys.modules["__main__"]
+    name = name or Path(str(script.__file__)).stem
 
     def main() -> int:
-        options = options_of(sys.modules["__main__"].__doc__, needs, has_subset, own)
-        frame = pandas.read_csv(options.table(name), dtype=dtype) if options.summarise else rows(options)
+        options = options_of(script.__doc__, needs, has_subset, own, has_quick)
+        if packed is not None:
+            frame = stored(options, name, lambda: rows(options), packed or None)
+        else:
+            frame = pandas.read_csv(options.table(name), dtype=dtype) if options.summarise else rows(options)
+            options.write(name, frame)
         goals = judged(frame)
-        figure = picture(frame, goals) if picture is not None else ()
-        return finish(options, name, frame, goals, text if isinstance(text, str) else text(frame), *figure)
+        figure = picture(frame, goals) if picture is not None else (None, "")
+        return close(options, name, goals, text if isinstance(text, str) else text(frame), *figure, source)
 
     run_main(main)
 
