@@ -227,7 +227,7 @@ def case_lines(case: Case, machine: Path, cores_per_node: int) -> list[str]:
         *(f"set {name} {value}" for name, value in case.fields.items() if case.application != "program"),
         *([f"topology {case.topology}"] if case.topology else []),
         *([f"without {case.without}"] if case.without else []),
-        *(["trace"] if case.trace else []),
+        *(["trace all"] if case.trace else []),
     ]
 
 
