@@ -72,7 +72,6 @@ def on_hosts(probe: Program, folder: Path) -> pandas.DataFrame:
 
     names = [f"node{number}" for number in range(1, HOSTS + 1)]
     with sshd_farm(folder / "sshd", names) as farm:
-        assert probe.library.launcher is not None
         hostfile = folder / "hostfile"
         hostfile.write_text(probe.library.launcher.hostfile_text(names, 1))
         return synchronised(
@@ -92,7 +91,6 @@ def recorded(probe: Program, folder: Path) -> pandas.DataFrame:
     binary, trace = folder / "recorded", folder / "trace.parquet"
     source = Path(__file__).parent / "support" / "recorded_shift.c"
     probe.library.compile(["-O2", str(source), "-o", str(binary)], what="building the program to record")
-    assert probe.library.launcher is not None
     start = probe.library.launcher.start(2, cores=(0, 1), options=("-x", "LEPAUTE_RECORD_TEST_SHIFT_NS"))
     variables = {**os.environ, **start.environment, "LEPAUTE_RECORD_TEST_SHIFT_NS": str(SHIFT_NS)}
     record = [*LEPAUTE, "record", "--force", "-o", str(trace), "--"]

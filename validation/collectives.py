@@ -245,7 +245,8 @@ One operation by the core and under SMPI (`validation/collectives.py`):
 
 {markdown(header, rows)}
 
-SMPI's selectors choose other algorithms than the libraries' sources. Open MPI 4.1.4 sends the core's messages, in number
+SMPI's selectors choose other algorithms than the libraries' sources. Open MPI 4.1.4 sends the core's messages, in \
+number
 and bytes between any two of 2 to 8 ranks (`tests/end_to_end/test_collectives_of_open_mpi.py`).
 """
 

@@ -48,7 +48,8 @@ def main() -> int:
     lines, every = [TITLE], []
     for part, table in zip(PARTS, tables, strict=True):
         found = {name: by_row(judged(one, LEFT, RIGHT)) for name, one in table.groupby("campaign")}
-        forecasts = forecast_rows(found, table[table["campaign"] == "reference"])
+        needed = deciding(table[table["campaign"] == "reference"], range(LEAST, REFERENCE + 1))
+        forecasts = with_forecasts(found, dict.fromkeys(CONTINUED, needed))
         continued = continued_rows(found, table)
         goals = goals_of(found, forecasts, continued)
         lines.append(section(WORDS[part], found, continued, table, goals))
@@ -92,13 +93,8 @@ def by_row(verdicts: tuple[Verdict, ...]) -> Rows:
     return {(row.operation, row.size_bytes): row for row in verdicts}
 
 
-def forecast_rows(found: dict[str, Rows], reference: pandas.DataFrame) -> list[Forecast]:
-    """Of each undecided row of both campaigns; mpiruns by the reference are infinite where 100 do not decide."""
-    return with_forecasts(found, dict.fromkeys(CONTINUED, deciding(reference, range(LEAST, REFERENCE + 1))))
-
-
 def continued_rows(found: dict[str, Rows], table: pandas.DataFrame) -> list[Forecast]:
-    """The same, with the mpiruns that decide where the campaign goes on with the blocks of the reference."""
+    """Forecasts, with the mpiruns that decide where the campaign goes on with the blocks of the reference."""
     later = table[table["campaign"] == "reference"]
     needed = {}
     for name in CONTINUED:
@@ -125,6 +121,7 @@ def deciding(table: pandas.DataFrame, counts: Sequence[int]) -> dict[tuple[str, 
 
 
 def with_forecasts(found: dict[str, Rows], needed: dict[str, dict[tuple[str, int], float]]) -> list[Forecast]:
+    """Of each undecided row of both campaigns; mpiruns are infinite where none of those at hand decides."""
     return [
         (name, key, one.forecast.likely, needed[name].get(key, np.inf))
         for name in CONTINUED

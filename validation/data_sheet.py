@@ -60,7 +60,6 @@ def compared(options: Options) -> pandas.DataFrame:
 
 def row_of(platform: Platform, hpl: Hpl, real_s: pandas.Series, fidelity: str) -> dict[str, object]:
     (outcome,) = predict_all([Case(f"{platform.name}, N = {hpl.n}", hpl, platform, RUNS)], fidelity)
-    assert outcome.prediction is not None
     where = {"machine": platform.name, "n": hpl.n, "p": hpl.p, "q": hpl.q}
     return {**where, **columns_of(outcome.prediction, real_s)}
 

@@ -42,7 +42,6 @@ def compared(options: Options) -> pandas.DataFrame:
     ]
     rows = []
     for ((n, p, q), real_s), outcome in zip(groups, predict_all(cases, "sampled"), strict=True):
-        assert outcome.prediction is not None
         row = {"matrix_size": n, "proc_p": p, "proc_q": q, **columns_of(outcome.prediction, real_s)}
         for model in EMULATIONS:
             row[f"{model}_s"] = published[model, n, p, q]

@@ -103,12 +103,9 @@ def emulated(case: Case, program: Path, platform: Platform) -> tuple[float, floa
     """Emulated time in s, and the memory share that it found, NaN for none."""
     options = Emulated(limits=Limits(timeout_s=LIMIT_S), value_pattern=emulated_program.TIME.pattern)
     prediction = predict(Program(program, tuple(case.arguments()), case.ranks, options=options), platform, runs=1)
-    run = prediction.first
-    assert run is not None
-    assert run.emulated is not None
-    slowdowns = run.emulated.slowdowns
+    slowdowns = prediction.first.emulated.slowdowns
     share = slowdowns.memory_share if slowdowns is not None else None
-    return run.time_s, numpy.nan if share is None else share
+    return prediction.first.time_s, numpy.nan if share is None else share
 
 
 def timed(

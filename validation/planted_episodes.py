@@ -24,7 +24,7 @@ from support.report import Goal, Options, at_most, run_study, say
 from truth import calibration
 from truth.law import KINDS as ALL_KINDS
 from truth.law import NB, Effects, law_of, scatter_of
-from truth.runs import true_runs_s
+from truth.runs import fitted, true_runs_s
 
 from lepaute import fit
 from lepaute.measure.archive import Archive, ArchiveWriter
@@ -59,12 +59,10 @@ def machine(number: int, folder: Path) -> dict[str, object]:
     law, effects = law_of(scatter, rng), Effects(scatter, rng)
     clean = calibration.write_calibration(folder / f"{number}.zip", law, effects, 1, rng)
     disturbed, slow_s = planted(clean, folder / f"{number}-planted.zip", rng)
-    spreads, platform = [], None
+    spreads = []
     for path in (clean, disturbed):
-        platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
+        platform = fitted(path)
         spreads.append(predict(hpl, platform, runs=RUNS, seed=number + 1).time_s)
-        path.unlink()
-    assert platform is not None
     times = np.array(true_runs_s(hpl, law, effects, 1, RUNS, rng))
     without, spread = spreads
     state = platform.slow_state

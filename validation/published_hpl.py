@@ -66,8 +66,6 @@ def row_of(row: dict[str, Any], runs: int) -> dict[str, object]:
     rates = [prediction.rate_gflops for prediction in predictions]
     rate = max(rates, key=lambda each: each.mean)
     measured = row["measured_gflops"]
-    assert rate.low is not None
-    assert rate.high is not None
     return {
         **{name: row[name] for name in ("id", "machine", "nodes", "n", "measured_gflops", "source")},
         "options": " ".join(f"--{name} {word}" for name, word in given.items()),

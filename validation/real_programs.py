@@ -327,15 +327,15 @@ def close_recordings(options: Options, recordings: pandas.DataFrame) -> None:
     apart = 100.0 * (beside.groupby(["program", "copies"])["own_ratio"].median() - 1.0).abs()
     worst = apart.groupby("program").max()
     far, wanted, load = worst.index[worst > OWN_LIMIT_PERCENT], OWN_SHARE * len(worst), recordings["load_before"]
-    near = len(worst) - len(far)
+    near, low, high = len(worst) - len(far), f"{load.min():.0f}", f"{load.max():.0f}"
     goals = [
         at_most("own code beside copies and alone, median difference", OWN_MEDIAN_PERCENT, apart.median()),
         Goal(f"programs within {OWN_LIMIT_PERCENT:g} %", f"{wanted:g} of {len(worst)}", str(near), near >= wanted),
     ]
     text = f"""## Own code of programs that share cores
 
-Beside one and three copies on the same {RANKS} cores, over that alone (`validation/{STUDY}.py`). Load: {load.min():.0f} to
-{load.max():.0f}, so that replays were compared with no run on free cores. Further apart: {", ".join(far)}.
+Beside one and three copies on the same {RANKS} cores, over that alone (`validation/{STUDY}.py`). Load: {low} to
+{high}, so that replays were compared with no run on free cores. Further apart: {", ".join(far)}.
 
 {{goals}}
 

@@ -33,10 +33,8 @@ import pandas
 from support.report import Goal, Options, finish, markdown, options_of, run_main
 from truth.calibration import write_calibration
 from truth.law import KINDS, NB, Effects, kinds_of, law_of, scatter_of
-from truth.runs import true_runs_s
+from truth.runs import columns_of, fitted, true_runs_s
 
-from lepaute import fit
-from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
 
 STUDY = "simulated_truth"
@@ -90,23 +88,14 @@ def machine(number: int, kinds: tuple[str, ...], seed: int, folder: Path) -> dic
     hpl = Hpl(n=int(rng.choice(SIZES)), nb=NB, p=p, q=q)
     law, effects = law_of(scatter, rng), Effects(scatter, rng)
     path = write_calibration(folder / f"{number}.zip", law, effects, nodes, rng)
-    platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
-    path.unlink()
-    spread = predict(hpl, platform, runs=PREDICTED_RUNS, seed=number + 1).time_s
+    spread = predict(hpl, fitted(path), runs=PREDICTED_RUNS, seed=number + 1).time_s
     times = np.array(true_runs_s(hpl, law, effects, nodes, FURTHER_RUNS, rng))
-    assert spread.low is not None
-    assert spread.high is not None
     return {
         "machine": number,
         "kinds": "+".join(kinds),
         "n": hpl.n,
         "grid": f"{p}x{q}",
-        "predicted_s": spread.mean,
-        "low_s": spread.low,
-        "high_s": spread.high,
-        "true_mean_s": float(times.mean()),
-        "true_sd_s": float(times.std(ddof=1)),
-        "runs": len(times),
+        **columns_of(spread, times),
         "below": int(np.count_nonzero(times < spread.low)),
         "above": int(np.count_nonzero(times > spread.high)),
     }
