@@ -70,11 +70,6 @@ PAIRS = (("plain", "plain"), ("mpich", "mpich"), ("plain", "mpich"), ("mpich", "
          ("slowed", "plain"))  # fmt: skip
 
 
-def built() -> list[Real]:
-    """The programs that are built here."""
-    return real_programs.programs("mpich")
-
-
 def calibrated(setting: Setting, *, quick: bool) -> None:
     """Makes the platform of a setting, with its library first on PATH."""
     folder = WORK / "bin" / setting.library
@@ -103,7 +98,7 @@ def recorded(setting: Setting, program: Real, times: int) -> Path:
 def compared(options: Options) -> pandas.DataFrame:
     """A row a pair of settings and program; real runs have a table of their own."""
     quick = options.quick
-    chosen = built()[-2:] if quick else built()
+    chosen = real_programs.programs("mpich")[-2 if quick else 0 :]  # those that are built here
     WORK.mkdir(parents=True, exist_ok=True)
     os.environ.update(SINGLE)
     for library in {setting.library for setting in SETTINGS.values()}:

@@ -110,13 +110,8 @@ def judged_node(kind: str, node: Node, seed: int, folder: Path) -> list[dict[str
     return rows
 
 
-def errors(frame: pandas.DataFrame) -> pandas.Series:
-    """Of the predicted mean, per cent."""
-    return 100.0 * (frame["predicted_s"] / frame["true_mean_s"] - 1.0)
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    frame = frame.assign(error=errors(frame))
+    frame = frame.assign(error=100.0 * (frame["predicted_s"] / frame["true_mean_s"] - 1.0))
     full = frame[frame["placement"] == FULL]
     loads, two = (full[full["calibration"] == name] for name in ("loads", "two cores"))
     off = float(two.loc[two["node"] == BOTH, "error"].abs().min())

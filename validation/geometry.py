@@ -19,7 +19,7 @@ import numpy
 import pandas
 from matplotlib.figure import Figure
 from support.report import Goal, Options, at_most, draw_goal, markdown, run_study, signed
-from support.simulations import Case, columns_of, coverage_goals, predict_all
+from support.simulations import Case, columns_of, coverage_goals, emulation_errors, predict_all
 
 from lepaute import Hpl, load_platform
 
@@ -57,9 +57,7 @@ def grid_hpl(n: int, p: int, q: int) -> Hpl:
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     errors = frame["error_percent"].abs()
-    emulated = {model: frame[f"{model}_error_percent"].abs() for model in EMULATIONS}
-    means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in emulated.items())
-    worst = ", ".join(f"{values.max():.2f} % ({model})" for model, values in emulated.items())
+    means, worst = emulation_errors(frame, EMULATIONS)
     return [
         at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, errors.mean(), published=means),
         at_most("largest absolute error in time", EACH_LIMIT_PERCENT, errors.max(), published=worst),

@@ -20,7 +20,7 @@ import pandas
 from support.report import Goal, Options, at_most, run_study, say
 
 from lepaute.measure.fit.kernels.form import Form
-from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
 from lepaute.measure.fit.kernels.selection import select
 from lepaute.measure.fit.observations.calls import Calls
 
@@ -58,8 +58,9 @@ def compared(options: Options) -> pandas.DataFrame:
         common = {"fitted": name, "form": str(fitted.form), "calls": len(mine), "pieces": len(fitted.pieces)}
         common |= {f"cv_{mean}_percent": error for mean, error in errors.items()}
         for other, theirs in calls.items():
-            judged_pair = own_sizes(mine) if other == name else across(fitted, yardstick, theirs)
-            rows.append({**common, "judged": other, **judged_pair})
+            one, plain = own_sizes(mine) if other == name else (fitted.predict(theirs), yardstick.predict(theirs))
+            errors = {**errors_of("", one, theirs), **errors_of("yardstick_", plain, theirs)}
+            rows.append({**common, "judged": other, **errors})
     return pandas.DataFrame(rows)
 
 
@@ -77,20 +78,15 @@ def calls_of(table: pandas.DataFrame, file: str) -> Calls:
     )  # fmt: skip
 
 
-def own_sizes(calls: Calls) -> dict[str, float]:
-    """Errors on sizes that were left out, of the selected model and of the yardstick."""
+def own_sizes(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions of sizes that were left out, of the selected model and of the yardstick."""
     predicted, plain = np.zeros(len(calls)), np.zeros(len(calls))
     for fold in range(FOLDS):
         held = calls.block == fold
         rest = calls.where(~held)
         predicted[held] = select(rest, {})[0].predict(calls.where(held))
         plain[held] = fit_kernel(rest, form=YARDSTICK).predict(calls.where(held))
-    return {**errors_of("", predicted, calls), **errors_of("yardstick_", plain, calls)}
-
-
-def across(fitted: FittedKernel, yardstick: FittedKernel, calls: Calls) -> dict[str, float]:
-    """Errors of models of one design on the calls of another."""
-    return {**errors_of("", fitted.predict(calls), calls), **errors_of("yardstick_", yardstick.predict(calls), calls)}
+    return predicted, plain
 
 
 def errors_of(prefix: str, predicted: np.ndarray, calls: Calls) -> dict[str, float]:

@@ -32,6 +32,11 @@ def tukey(times: np.ndarray) -> np.ndarray:
     return times[times <= fence(times)]
 
 
+def of_mpiruns(calls: pandas.DataFrame) -> list[np.ndarray]:
+    """The filtered times of each mpirun, us."""
+    return [tukey(group.to_numpy() * 1e-3) for _, group in calls.groupby("mpirun")["local_ns"]]
+
+
 def fence(times: np.ndarray) -> float:
     low, high = np.quantile(times, (0.25, 0.75))
     return float(high + 1.5 * (high - low))
@@ -76,7 +81,7 @@ def picture(mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.
 
 
 def means_of(panel: Any, calls: pandas.DataFrame) -> None:
-    times = [tukey(group.to_numpy() * 1e-3) for _, group in calls.groupby("mpirun")["local_ns"]]
+    times = of_mpiruns(calls)
     means = [mpirun.mean() for mpirun in times]
     half = [1.96 * mpirun.std(ddof=1) / np.sqrt(len(mpirun)) for mpirun in times]
     panel.errorbar(range(len(means)), means, half, fmt="o", markersize=3, capsize=2)
@@ -85,8 +90,7 @@ def means_of(panel: Any, calls: pandas.DataFrame) -> None:
 
 
 def distribution(panel: Any, calls: pandas.DataFrame) -> None:
-    means = [tukey(group.to_numpy() * 1e-3).mean() for _, group in calls.groupby("mpirun")["local_ns"]]
-    panel.hist(means, bins=12, color="C0")
+    panel.hist([mpirun.mean() for mpirun in of_mpiruns(calls)], bins=12, color="C0")
     panel.set(xlabel="mean of an mpirun, µs", ylabel="mpiruns", title="Allreduce, 1000 bytes")
 
 
@@ -196,9 +200,7 @@ def judged_mpiruns(calls: pandas.DataFrame) -> list[Goal]:
     goals = []
     for library, (operation, size) in product(LIBRARIES, CASES):
         chosen = calls.query("library == @library and operation == @operation and size_bytes == @size")
-        held, p_value = mpirun_effect(
-            [tukey(group.to_numpy() * 1e-3) for _, group in chosen.groupby("mpirun")["local_ns"]]
-        )
+        held, p_value = mpirun_effect(of_mpiruns(chosen))
         case = f"{TITLES[library]}, {operation} of {size} bytes"
         what = f"{case}: mpiruns whose interval holds the grand mean; p of the F test"
         seen = f"{100 * held:.0f} %; {small(p_value)}"

@@ -247,18 +247,9 @@ def load_effects(options: Options) -> pandas.DataFrame:
             for name, own in part.groupby("background")
         }
         by_condition["idle"] = by_condition.pop("Idle")
-        rows += [
-            {
-                "kind": "load",
-                "series": str(link),
-                "condition": effect.condition,
-                "ratio": effect.ratio,
-                "ratio_low": effect.low,
-                "ratio_high": effect.high,
-            }
-            for effect in condition_effects(str(link), by_condition, 0.0)
-        ]
-    return pandas.DataFrame(rows)
+        effects = condition_effects(str(link), by_condition, 0.0)
+        rows += [("load", str(link), each.condition, each.ratio, each.low, each.high) for each in effects]
+    return pandas.DataFrame(rows, columns=["kind", "series", "condition", "ratio", "ratio_low", "ratio_high"])
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas
 from segmentation_truth import share
-from support.piecewise_models import found, random_model, table_model
+from support.piecewise_models import judged, random_model, table_model
 from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
@@ -42,17 +42,12 @@ def _freedom(count: int, n: int, of_breakpoint: int) -> np.ndarray:
     return n - 2.0 * k - of_breakpoint * (k - 1)
 
 
-def _whole(left: np.ndarray, n: int, most: np.ndarray) -> np.ndarray:
-    value = n * np.log(left / n) + _penalty(len(left), n)
-    return np.where(most, value, np.inf)
+def _whole(of_breakpoint: int) -> Rule:
+    def value(left: np.ndarray, n: int) -> np.ndarray:
+        f = _freedom(len(left), n, of_breakpoint)
+        return np.where(f >= 1, n * np.log(left / n) + _penalty(len(left), n), np.inf)
 
-
-def _parameters(left: np.ndarray, n: int) -> np.ndarray:
-    return _whole(left, n, (_freedom(len(left), n, 5) >= 1) | (np.arange(len(left)) == 0))
-
-
-def _free(left: np.ndarray, n: int) -> np.ndarray:
-    return _whole(left, n, _freedom(len(left), n, 1) >= 1)
+    return value
 
 
 def _variance(of_breakpoint: int) -> Rule:
@@ -74,8 +69,8 @@ def _degrees(of_breakpoint: int) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "parameters": _parameters,
-    "free": _free,
+    "parameters": _whole(5),
+    "free": _whole(1),
     "variance1": _variance(1),
     "variance3": _variance(3),
     "degrees1": _degrees(1),
@@ -96,19 +91,8 @@ def searched(options: Options) -> pandas.DataFrame:
             places["default"] = fitted.breakpoints
             far = FAR_OF_MANY if part == "many" else FAR
             for name, breakpoints in places.items():
-                rows.append(
-                    {
-                        "part": part,
-                        "seed": seed,
-                        "grid": grid,
-                        "criterion": name,
-                        "points": len(model.sizes),
-                        "relative_sd": f"{model.relative_sd:.6g}",
-                        "breakpoints": len(model.cuts),
-                        "chosen": len(breakpoints),
-                        "found": found(model, breakpoints, far),
-                    }
-                )
+                columns = judged(model, name, breakpoints, far, relative_sd=f"{model.relative_sd:.6g}")
+                rows.append({"part": part, "seed": seed, "grid": grid, **columns})
     return pandas.DataFrame(rows)
 
 

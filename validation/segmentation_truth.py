@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas
-from support.piecewise_models import Model, found, random_model
+from support.piecewise_models import Model, judged, random_model
 from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
@@ -47,21 +47,10 @@ def searched(options: Options) -> pandas.DataFrame:
             places["default"] = fitted.breakpoints
             covered = covering(model, fitted.breakpoints, fitted.breakpoint_intervals)
             for name, breakpoints in places.items():
-                rows.append(
-                    {
-                        "part": part,
-                        "seed": seed,
-                        "criterion": name,
-                        "points": len(model.sizes),
-                        "relative_sd": model.relative_sd,
-                        "noise": model.kind,
-                        "breakpoints": len(model.cuts),
-                        "chosen": len(breakpoints),
-                        "found": found(model, breakpoints, FAR),
-                        "least_signal": min(model.signal, default=np.nan),
-                        "covered": covered if name == "default" else "",
-                    }
-                )
+                of_model = {"relative_sd": model.relative_sd, "noise": model.kind}
+                row = {"part": part, "seed": seed, **judged(model, name, breakpoints, FAR, **of_model)}
+                row["least_signal"] = min(model.signal, default=np.nan)
+                rows.append({**row, "covered": covered if name == "default" else ""})
     return pandas.DataFrame(rows)
 
 

@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 from support.report import Goal, Options, finish, markdown, options_of, run_main
+from support.simulations import half_widths_percent
 from truth.calibration import write_calibration
 from truth.law import KINDS, NB, Effects, kinds_of, law_of, scatter_of
 from truth.runs import columns_of, fitted, true_runs_s
@@ -144,7 +145,7 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
             (
                 *(name, str(len(part)), f"{inside:.1f} ± {error:.1f}"),
                 *(f"{100.0 * float((part[side] / part['runs']).mean()):.1f}" for side in ("below", "above")),
-                *(f"{_half(part):.1f}", f"{needed.median():.1f}", f"{wrong.median():.1f}"),
+                *(f"{half_widths_percent(part).median():.1f}", f"{needed.median():.1f}", f"{wrong.median():.1f}"),
                 *(_beside(parts[name]) for parts in beside),
             )
         )
@@ -178,11 +179,7 @@ outliers, which pass for a difference between processes.
 
 
 def _beside(part: pandas.DataFrame) -> str:
-    return f"{coverage(part)[0]:.1f} ({_half(part):.1f})" if len(part) else ""
-
-
-def _half(part: pandas.DataFrame) -> float:
-    return float((50.0 * (part["high_s"] - part["low_s"]) / part["predicted_s"]).median())
+    return f"{coverage(part)[0]:.1f} ({half_widths_percent(part).median():.1f})" if len(part) else ""
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Small campaigns of `lepaute compare` with libraries of this machine, and what comes of them."""
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from shutil import which
 
 import pandas
 
@@ -70,17 +70,13 @@ def prefix(folder: Path, compiler: str, launcher: str, shim: str = "") -> Path:
     shim: C code that is linked into every program that this mpicc links
     """
     (folder / "bin").mkdir(parents=True)
-    if not shim:
-        for name, target in (("mpicc", compiler), ("mpirun", launcher)):
-            path = subprocess.run(["which", target], capture_output=True, text=True, check=True).stdout.strip()
-            (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {path} "$@"\n')
-            (folder / "bin" / name).chmod(0o755)
-        return folder
-    source, code = folder / "shim.c", folder / "shim.o"
-    source.write_text(shim)
-    find_library(compiler).compile(["-O2", "-c", str(source), "-o", str(code)], what="the shim")
-    only_links = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@" {code} ;; esac'
-    for name, line in (("mpicc", f'{only_links}\nexec {compiler} "$@"'), ("mpirun", f'exec {launcher} "$@"')):
-        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+    only_links = ""
+    if shim:
+        source, code = folder / "shim.c", folder / "shim.o"
+        source.write_text(shim)
+        find_library(compiler).compile(["-O2", "-c", str(source), "-o", str(code)], what="the shim")
+        only_links = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@" {code} ;; esac\n'
+    for name, target, first in (("mpicc", compiler, only_links), ("mpirun", launcher, "")):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\n{first}exec {which(target)} "$@"\n')
         (folder / "bin" / name).chmod(0o755)
     return folder

@@ -38,9 +38,8 @@ class Goal:
 
 def at_most(what: str, limit: float, reached: float, unit: str = "%", published: str = "") -> Goal:
     """A number that must not exceed `limit`; NaN where nothing was simulated."""
-    if math.isnan(reached):
-        return Goal(what, f"at most {limit:g} {unit}", "nothing simulated", None, published)
-    return Goal(what, f"at most {limit:g} {unit}", f"{reached:.2f} {unit}", reached <= limit, published)
+    seen, met = ("nothing simulated", None) if math.isnan(reached) else (f"{reached:.2f} {unit}", reached <= limit)
+    return Goal(what, f"at most {limit:g} {unit}", seen, met, published)
 
 
 def at_least(what: str, limit: float, reached: float, seen: str = "") -> Goal:
@@ -118,9 +117,9 @@ PAGES = {
         "demo_runs",
         "block_sizes",
         "real_programs",
-        "sharing",
         "recorded_hpl",
         "across_settings",
+        "sharing",
     ),
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
     "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes"),
@@ -145,6 +144,8 @@ PAGES = {
 }
 
 Cells = list[list[str]]
+#: In the place of {cases} where a section is printed; its page names the files.
+CASES = "<!-- cases -->\n\n<!-- end cases -->"
 
 
 def page_of(output: Path, study: str) -> Path:
@@ -187,15 +188,10 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
     write_atomic(path, text.getvalue().encode())
 
 
-def cases(text: str) -> str:
-    """A part of a section that is printed, and of which the page names the file alone."""
-    return f"<!-- cases -->\n{text}\n<!-- end cases -->"
-
-
 def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
     """The text of a section as its page has it: of more than MAX_GOALS goals those that are missed and the first
-    others; in the place of any other table of more than `max_rows`, and of what stands between the comments "cases" and
-    "end cases", the files that have it. Tables that no file has stay whole.
+    others; in the place of any other table of more than `max_rows`, and of CASES, the files that have it. Tables that
+    no file has stay whole.
     """
     links = ", ".join(f"[{name}]({DATA}/{name})" for name in files)
 
@@ -205,8 +201,7 @@ def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
             return markdown_of(fewer_goals(table))
         return f"*{len(rows)} rows: {links}.*" if len(rows) > max_rows and files else markdown_of(table)
 
-    left_out = re.compile(r"<!-- cases -->\n.*?<!-- end cases -->", re.DOTALL)
-    return with_tables(left_out.sub(f"*All cases: {links}.*", text), short)
+    return with_tables(text.replace(CASES, f"*All cases: {links}.*"), short)
 
 
 def fewer_goals(table: Cells) -> Cells:
@@ -483,7 +478,7 @@ def close(
         save_figure(figure, options.output / "data" / f"{study}.png", finding, source)
         picture = f"data/{study}.png"
     warning = "**A quick trial of the script: a few small cases, no result.**\n\n" if options.quick else ""
-    section = warning + text.replace("{goals}", goals_table(goals)).replace("{cases}", cases(""))
+    section = warning + text.replace("{goals}", goals_table(goals)).replace("{cases}", CASES)
     if figure is None:
         section = re.sub(r"!\[[^]]*\]\(\{picture\}\)\n+", "", section)
     section = section.replace("{picture}", picture)
