@@ -69,9 +69,9 @@ def write_calibration(path: Path, law: Law, effects: Effects, nodes: int, rng: n
             log_factor = start + effects.process(slot.block, node, core)
             mean_s = _means_s(calls[rank], law, slot.probe == STEPS_SIDE_BY_SIDE)
             along = (np.cumsum(mean_s) - mean_s / 2) / np.sum(mean_s)  # how far the process has come, 0 to 1
-            path = effects.wander()[np.minimum((along * GRID).astype(int), GRID - 1)]
+            wander = effects.wander()[np.minimum((along * GRID).astype(int), GRID - 1)]
             drift = effects.drift((slot.position + along) / slot.slots)
-            duration_s = law.durations_s(mean_s, np.exp(log_factor + path + drift), rng) + CLOCK_S
+            duration_s = law.durations_s(mean_s, np.exp(log_factor + wander + drift), rng) + CLOCK_S
             kernels.append(observed(calls[rank], slot, rank, duration_s))
     facts = {"node_cores": 2, "cores": list(CORES), "cpus": list(CORES), "memory_bytes": 8 << 30}
     return write_archive(path, pandas.concat(kernels, ignore_index=True), messages, nodes, facts)
