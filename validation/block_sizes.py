@@ -90,13 +90,10 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         tau = kendalltau(part["predicted_time_s"], part["measured_time_s"]).statistic if len(part) > 1 else math.nan
         reached = f"{right} of {len(pairs)}, Kendall's tau {tau:.2f}"
         goals.append(Goal(f"order at {grid}", "every pair", reached, right == len(pairs) if pairs else None))
-        best = part.loc[part["predicted_time_s"].idxmin()] if len(part) else None
-        if best is not None:
+        if len(part):
+            best = part.loc[part["predicted_time_s"].idxmin()]
             slower = 100.0 * (best["measured_time_s"] / part["measured_time_s"].min() - 1.0)
-            what, goal = (
-                f"named best at {grid}: NB {best['nb']:.0f}",
-                f"at most {TELLING_PERCENT:g} % slower than the fastest",
-            )
+            what, goal = f"named best at {grid}: NB {best['nb']:.0f}", f"at most {TELLING_PERCENT:g} % slower than the fastest"
             goals.append(Goal(what, goal, f"{slower:.1f} %", bool(slower <= TELLING_PERCENT)))
     return goals
 

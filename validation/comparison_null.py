@@ -27,6 +27,7 @@ from support.report import Goal, close, in_scratch, options_of, run_main, say, s
 
 STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")
+CALLS = {"ops": "bcast,allreduce", "sizes": "8,1K,32K", "calls": 40}
 #: Campaigns by kind.
 CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
 #: Of each library.
@@ -95,7 +96,7 @@ def campaigns(kind: str, folder: Path) -> pandas.DataFrame:
         libraries = [f"{label}={folder / family / label}" for label in ("first", "second")]
         mpiruns = MPIRUNS[kind]
         with disturbance(kind, sign, 3 + campaign % 3) as told:
-            table = measured(libraries, "bcast,allreduce", "8,1K,32K", 40, mpiruns, seed=campaign + 1, progress=told)
+            table = measured(libraries, **CALLS, mpiruns=mpiruns, seed=campaign + 1, progress=told)
         tables.append(table.assign(kind=kind, campaign=campaign, family=family))
         say(f"campaign {campaign + 1}: {kind}, {family}")
     return pandas.concat(tables, ignore_index=True)

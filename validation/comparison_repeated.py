@@ -26,7 +26,8 @@ from lepaute.kit.text import exact_size
 from lepaute.measure.compare.verdicts import Verdict
 
 STUDY = "comparison_repeated"
-OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100
+CALLS = {"ops": "bcast,allreduce,alltoall", "sizes": "8,1K,16K,128K", "calls": 40}
+BLOCKS, REFERENCE = 30, 100
 CAMPAIGNS = (("first", BLOCKS, 1), ("reference", REFERENCE, 2), ("second", BLOCKS, 3))
 LEFT, RIGHT = "openmpi", "mpich"
 LEAST = 5
@@ -59,18 +60,16 @@ def main() -> int:
 
 def successive() -> pandas.DataFrame:
     """Three campaigns, one after the other; `campaign` says which."""
-    return pandas.concat(
-        [
-            measured([LEFT, RIGHT], OPS, SIZES, CALLS, blocks, seed).assign(campaign=name)
-            for name, blocks, seed in CAMPAIGNS
-        ],
-        ignore_index=True,
-    )
+    tables = [
+        measured([LEFT, RIGHT], **CALLS, mpiruns=blocks, seed=seed).assign(campaign=name)
+        for name, blocks, seed in CAMPAIGNS
+    ]
+    return pandas.concat(tables, ignore_index=True)
 
 
 def interleaved() -> pandas.DataFrame:
     """One campaign whose mpiruns are dealt to three; they keep their blocks."""
-    table = measured([LEFT, RIGHT], OPS, SIZES, CALLS, 2 * BLOCKS + REFERENCE, seed=4)
+    table = measured([LEFT, RIGHT], **CALLS, mpiruns=2 * BLOCKS + REFERENCE, seed=4)
     table["campaign"] = [
         next((name for name, mine in DEALT.items() if number % DEAL in mine), "reference") for number in numbers(table)
     ]

@@ -16,12 +16,13 @@ Never judged: D1_het and D2_het, the published emulations with the most complete
 
 import numpy
 import pandas
+from geometry import grid_hpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from support.report import Goal, Options, at_most, draw_goal, finish, options_of, run_main, signed
 from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, coverage_goals, emulation_errors, predict_all
 
-from lepaute import Hpl, load_platform
+from lepaute import load_platform
 
 STUDY = "matrix_size"
 REAL, PUBLISHED, TEMPERATURE = (
@@ -67,9 +68,7 @@ def compared(options: Options) -> pandas.DataFrame:
     cases = [
         Case(
             f"{row.platform}, N = {row.matrix_size}",
-            Hpl(
-                n=int(row.matrix_size), nb=128, p=32, q=32, depth=1, bcast="2ring", swap="binary-exchange", copy_l=True
-            ),
+            grid_hpl(int(row.matrix_size), 32, 32),
             load_platform(str(row.platform)),
             2 if options.quick else RUNS,
         )

@@ -125,11 +125,6 @@ def cases_of(groups: str) -> list[SmpiCase]:
     return [case for case in every if case.group in groups]
 
 
-def shared_platform(case: SmpiCase) -> Platform:
-    """The platform that both engines are given."""
-    return override(load_platform(case.platform), case.settings)
-
-
 def emulation_inputs(case: SmpiCase, platform: Platform, program: Path) -> str:
     """A digest of all that an emulation depends on: the program, simblas, and the files that SMPI and simblas read.
 
@@ -239,9 +234,10 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
     Ends the program where the two engines do not send as many messages: then they do not run the same program.
     """
     program = build_hpl_smpi(unpack_source, SHA256)
-    rows = {key_of(row): row for row in read(table)}
+    old_rows = pandas.read_csv(table, dtype={"seeds": str}).to_dict("records") if table.is_file() else []
+    rows = {key_of(row): row for row in old_rows}
     for at, case in enumerate(cases):
-        key, platform = key_of(named(case)), shared_platform(case)
+        key, platform = key_of(named(case)), override(load_platform(case.platform), case.settings)
         inputs, old = emulation_inputs(case, platform, program), rows.get(key)
         if old is None or old["smpi_inputs"] != inputs:
             row = columns_of("smpi", emulated(case, platform, program)) | {"smpi_inputs": inputs}
@@ -276,11 +272,6 @@ def columns_of(engine: str, said: Said) -> dict[str, Any]:
     }
 
 
-def read(table: Path) -> list[dict[str, Any]]:
-    """The rows of the table, none where it is not there."""
-    return pandas.read_csv(table, dtype={"seeds": str}).to_dict("records") if table.is_file() else []
-
-
 def named(case: SmpiCase) -> dict[str, Any]:
     """The columns that say which case it is."""
     return {name: getattr(case, name) for name in KEYS[:-1]} | {"seeds": " ".join(map(str, case.seeds))}
@@ -294,11 +285,6 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
     """The place of a row: by group, then as people would list it."""
     where = (row["p"] * row["q"], row["p"], list(BROADCASTS).index(row["bcast"]), list(SWAPS).index(row["swap"]))
     return (row["group"], *where, row["n"], row["depth"], row["noise"], row["cores"], row["platform"])
-
-
-def label(row: dict[str, Any]) -> str:
-    """A row in words."""
-    return SmpiCase(**{name: row[name] for name in KEYS[:-1]}).name
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
@@ -350,7 +336,7 @@ def summary(name: str, part: pandas.DataFrame) -> tuple[str, ...]:
         two_digits(differences.mean()),
         f"{differences.abs().mean():.2f} %",
         two_digits(worst["difference_percent"]),
-        label(worst),
+        SmpiCase(**{name: worst[name] for name in KEYS[:-1]}).name,
         f"{part['exact_difference_percent'].abs().mean():.2f} %",
     )
 

@@ -82,9 +82,8 @@ def verdict(times: pandas.DataFrame, way: str, size: int, late: str = "") -> str
     from scipy.stats import mannwhitneyu
 
     samples = {library: of(times, way, size, library, library == late) for library in LIBRARIES}
-    if any(len(sample) < MPIRUNS // 2 for sample in samples.values()):
-        return ""
-    if mannwhitneyu(*samples.values()).pvalue >= ALPHA:
+    is_short = any(len(sample) < MPIRUNS // 2 for sample in samples.values())
+    if is_short or mannwhitneyu(*samples.values()).pvalue >= ALPHA:
         return ""
     return min(samples, key=lambda library: float(samples[library].median()))
 

@@ -296,9 +296,10 @@ def main() -> int:
     for build in BUILDS:
         driver, problem = built(build)
         for processor in (HERE, WITHOUT_AVX):
+            emulator = () if processor == HERE else AARCH64_EMULATOR if build.aarch64 else (EMULATOR, "-cpu", EMULATED)
             for threads in THREADS:
                 why = problem or skipped(build, processor)
-                output = None if driver is None or why else run(driver, emulator_of(build, processor), threads, path)
+                output = None if driver is None or why else run(driver, emulator, threads, path)
                 reference = reference or output
                 rows.append({"build": build.name, "processor": processor, "threads": threads}
                             | compared(reference, output, why))  # fmt: skip
@@ -350,13 +351,6 @@ def skipped(build: Build, processor: str) -> str:
     if build.here_only:
         return "not run there"
     return "" if which(EMULATOR) else f"skipped: no {EMULATOR}"
-
-
-def emulator_of(build: Build, processor: str) -> tuple[str, ...]:
-    """The command that emulates that processor; none for this one."""
-    if processor == HERE:
-        return ()
-    return AARCH64_EMULATOR if build.aarch64 else (EMULATOR, "-cpu", EMULATED)
 
 
 def run(driver: Path, emulator: Sequence[str], threads: int, cases: Path) -> Output:

@@ -1,9 +1,10 @@
 """Small campaigns of `lepaute compare` with libraries of this machine, and what comes of them."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pandas
 
@@ -15,36 +16,20 @@ from lepaute.measure.comparison.measuring import measure_libraries
 
 #: One machine has one clock: SKaMPI's synchronisation is enough and quick. The budget, after which `mpiruns` are made
 #: all the same, leaves no time to repeat what other programs disturb.
-QUICK: Mapping[str, object] = {"clock_method": "SKaMPI", "budget_s": 0.1, "ranks": 2}
+QUICK: Mapping[str, Any] = {"clock_method": "SKaMPI", "budget_s": 0.1, "ranks": 2}
 COLUMNS = (
     *("library", "block", "mpirun", "operation", "form", "size_bytes"),
     *("calls", "calls_inside", "median_s", "mean_s", "median_all_s", "mean_all_s"),
 )
 
 
-def measured(
-    libraries: Sequence[str],
-    ops: str,
-    sizes: str,
-    calls: int,
-    mpiruns: int,
-    seed: int,
-    progress: Callable[[str, float], None] | None = None,
-) -> pandas.DataFrame:
-    """A row an mpirun, operation and size: COLUMNS, and `disturbed`. Libraries as `lepaute compare` names them."""
+def measured(libraries: Sequence[str], **how: Any) -> pandas.DataFrame:
+    """A row an mpirun, operation and size: COLUMNS, and `disturbed`. Libraries as `lepaute compare` names them.
+
+    how : for `measure_libraries`, beside QUICK
+    """
     with tempfile.TemporaryDirectory(prefix="campaign-") as name:
-        path = measure_libraries(
-            libraries,
-            Path(name) / "campaign.zip",
-            ops=ops,
-            sizes=sizes,
-            calls=calls,
-            mpiruns=mpiruns,
-            seed=seed,
-            progress=progress,
-            **QUICK,  # type: ignore[arg-type]
-        )
-        return summarised(Archive.open(path))
+        return summarised(Archive.open(measure_libraries(libraries, Path(name) / "campaign.zip", **how, **QUICK)))
 
 
 def summarised(archive: Archive) -> pandas.DataFrame:

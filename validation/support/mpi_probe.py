@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,6 @@ class Program:
         self,
         ranks: int,
         *options: str,
-        environment: Mapping[str, str] | None = None,
         pinned: bool = True,
         launcher_options: Sequence[str] = (),
         hosts: tuple[str, str] | None = None,
@@ -52,7 +51,7 @@ class Program:
             options=launcher_options,
             use_scheduler=False,
         )
-        variables = {**os.environ, **start.environment, **(environment or {})}
+        variables = {**os.environ, **start.environment}
         if self.preload:
             variables["LD_PRELOAD"] = self.preload
         words = [*start.argv, str(self.path), *options]

@@ -153,18 +153,17 @@ def page_of(output: Path, study: str) -> Path:
     return output / next(f"{page}.md" for page, studies in PAGES.items() if study in studies)
 
 
-def write_section(output: Path, study: str, text: str, page: Path | None = None, max_rows: int = ROWS) -> None:
+def write_section(output: Path, study: str, text: str, max_rows: int = ROWS) -> None:
     """Puts the section of a study into its page, long tables left out, and its goals into data/goals.csv.
 
     text : Markdown of the whole section
-    page : where it is not that of `page_of`
     max_rows : of a table that stays
     """
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
     others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
     names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
     files = [name for name in names if not (others and name.startswith(others))]
-    replace_section(page or page_of(output, study), study, shortened(text, files, max_rows))
+    replace_section(page_of(output, study), study, shortened(text, files, max_rows))
 
 
 def keep_tables(output: Path, study: str, text: str) -> None:
@@ -442,18 +441,10 @@ def say(*words: object, sep: str = " ") -> None:
     print(*words, sep=sep, file=sys.stderr, flush=True)
 
 
-def finish(
-    options: Options,
-    study: str,
-    frame: pandas.DataFrame,
-    goals: Sequence[Goal],
-    text: str,
-    figure: "Figure | None" = None,
-    finding: str = "",
-) -> int:
-    """Writes data/STUDY.csv and what `close` does."""
+def finish(options: Options, study: str, frame: pandas.DataFrame, *rest: Any) -> int:
+    """Writes data/STUDY.csv and what `close` does with the rest: goals, text, and perhaps a figure and its finding."""
     options.write(study, frame)
-    return close(options, study, goals, text, figure, finding)
+    return close(options, study, *rest)
 
 
 def close(
