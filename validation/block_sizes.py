@@ -93,7 +93,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         if len(part):
             best = part.loc[part["predicted_time_s"].idxmin()]
             slower = 100.0 * (best["measured_time_s"] / part["measured_time_s"].min() - 1.0)
-            what, goal = f"named best at {grid}: NB {best['nb']:.0f}", f"at most {TELLING_PERCENT:g} % slower than the fastest"
+            what = f"named best at {grid}: NB {best['nb']:.0f}"
+            goal = f"at most {TELLING_PERCENT:g} % slower than the fastest"
             goals.append(Goal(what, goal, f"{slower:.1f} %", bool(slower <= TELLING_PERCENT)))
     return goals
 
