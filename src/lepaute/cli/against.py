@@ -106,11 +106,9 @@ class Compared:
 
     @property
     def comparable(self) -> bool:
-        """Whether both are."""
         return self.prediction.comparable and self.reference.comparable
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of `differences` in the JSON."""
         alternative = self.alternative
         return {
             "field": alternative.field,
@@ -209,7 +207,6 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
 
 
 def _application(described: Any) -> "Application":
-    """Itself, or what it describes."""
     from lepaute.simulate import Application
 
     application: Application = described if isinstance(described, Application) else described.application

@@ -89,7 +89,6 @@ def verify(
 
 
 def _facts(archive: Archive) -> dict[str, object]:
-    """Of an archive that is whole."""
     members, ended = len(archive.members()), archive.about.outcome
     return {"path": str(archive.path), "whole": True, "members": members, "id": archive.id, "outcome": ended}
 

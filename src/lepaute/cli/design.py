@@ -67,7 +67,6 @@ class Table:
         check_outputs({"--output": self.output}, force=self.force)
 
     def write(self, design: "Design") -> None:
-        """Writes the file, or prints it."""
         if self.output is None:
             # Names and texts are in UTF-8 in a file, so also here, whatever the terminal's encoding.
             sys.stdout.flush()

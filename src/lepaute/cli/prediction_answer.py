@@ -49,7 +49,6 @@ def answered(prediction: "Prediction", width: int, *, besides: Sequence[Predicti
 def answered_emulation(
     prediction: "Prediction", width: int, *, besides: Sequence[Prediction] = (), details: bool = False
 ) -> str:
-    """The simulated time of a program."""
     run = prediction.first
     assert run is not None
     assert run.emulated is not None
@@ -93,7 +92,6 @@ def _from(prediction: "Prediction") -> str:
 
 
 def _caveats(prediction: "Prediction", besides: Sequence[Prediction]) -> list[str]:
-    """The warnings, and layers that are switched off or that other studies taught."""
     conditions = prediction.conditions
     texts = caveats([prediction, *besides]) if besides else list(prediction.warnings)
     if conditions is not None and conditions.layers.off:
@@ -118,7 +116,8 @@ def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
         several = len(sweep.problems) > 1
         texts = [(fastest(case, f" for {case.problem}" if several else ""), case.best) for case in sweep.problems]
         answers = [text if best is None else with_slow_state(text, best) for text, best in texts]
-        facts = [] if several else _facts_of_problem(sweep)
+        effects = [] if several else effect_lines(predictions)[1:]
+        facts = [("choice", line.strip()) for line in effects[:MAX_PARAMETERS]] if len(effects) > 1 else []
     table = _table(sweep, width, len(predictions) if details else _MAX_ROWS)
     if details:
         text = details_text(answers[-1], summary(sweep), width)
@@ -171,7 +170,6 @@ def _against(best: Prediction | None, case: Prediction, *, is_best: bool) -> str
 
 
 def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
-    """What is not comparable, and how much was simulated."""
     predictions, facts = sweep.predictions, []
     if sweep.apart:
         reason = "too much depends on what is outside the fitted ranges"
@@ -179,12 +177,6 @@ def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
         facts.append(("apart", f"{len(sweep.apart)} of {len(predictions)} not comparable: {reason}{remedy}"))
     runs = sum(len(prediction.run_list) for prediction in predictions)
     return [*facts, ("from", f"{counted(runs, 'simulated run')}{where}")]
-
-
-def _facts_of_problem(sweep: Sweep) -> list[tuple[str, str]]:
-    """What parameters change, where there are several."""
-    lines = effect_lines(sweep.predictions)[1:]
-    return [("choice", line.strip()) for line in lines[:MAX_PARAMETERS]] if len(lines) > 1 else []
 
 
 def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: bool = False) -> str:

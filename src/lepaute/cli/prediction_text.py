@@ -162,7 +162,6 @@ def _share(what: str, share: float, parts: Sequence[tuple[str, float]]) -> str:
 
 
 def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
-    """Layers that are switched off, one that other studies taught, and warnings."""
     lines, conditions = [], prediction.conditions
     if conditions is not None and (off := conditions.layers.off):
         lines.append(f"  without {', '.join(off)}: the interval does not hold these layers")
@@ -173,7 +172,6 @@ def _conditions_and_warnings(prediction: "Prediction") -> list[str]:
 
 
 def _interval(spread: "Spread", unit: str) -> str:
-    """Mean and interval in words."""
     text, half_width = spread.text(unit), spread.half_width_percent
     return f"{text} (one run: no interval)" if half_width is None else f"{text}, ± {significant(half_width, 2)} %"
 

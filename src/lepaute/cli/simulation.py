@@ -60,7 +60,6 @@ class Simulation:
 
     @property
     def inputs(self) -> list[str | Path | None]:
-        """Files that are read."""
         return [self.platform, self.transfer]
 
     def layers(self) -> "Layers":
@@ -126,7 +125,6 @@ class Placement:
 
     @property
     def inputs(self) -> list[Path | None]:
-        """Files that are read."""
         return [self.hostfile, self.rankfile]
 
     def on(self, platform: "Platform", threads: int) -> "Mapping":
@@ -165,7 +163,6 @@ class TraceFiles:
 
     @property
     def outputs(self) -> dict[str, Path | tuple[Path, ...] | None]:
-        """The files by option."""
         return {"--trace": self.trace, "--perfetto": self.perfetto, "--gantt": files_of(self.gantt)}
 
     @property

@@ -72,8 +72,6 @@ app = App(help="Questions that take many simulations: tune, what if, sensitivity
 
 
 def command_of(question: str) -> Callable[..., None]:
-    """The command that answers a question."""
-
     def command(file: StudyFile, options: StudyOptions, details: Details = False, as_json: AsJson = False) -> None:
         _check_question(file, question)
         words = ["lepaute", "study", question, str(file)]

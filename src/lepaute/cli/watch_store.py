@@ -81,7 +81,6 @@ def stage(tell: Callable[[str, float], None], what: str, begin: float, end: floa
 
 
 def date_of(text: str, option: str) -> dt.date:
-    """The date that an option has."""
     try:
         return dt.date.fromisoformat(text)
     except ValueError:

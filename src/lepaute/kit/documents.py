@@ -346,7 +346,6 @@ def fields_at(model: Any, path: Steps) -> list[str]:
 
 
 def _annotations(model: Any) -> dict[str, Any]:
-    """Of the fields, by name."""
     if is_dataclass(model):
         return {field.name: field.type for field in fields(model)}
     return {name: field.annotation for name, field in model.model_fields.items()}

@@ -112,7 +112,6 @@ class Decision:
         return 3 if self.answer == "unknown" or (strict and self.answer == "undecided") else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The decision as a dict for JSON."""
         return {
             "decision": self.answer,
             "weaknesses": [{"cause": weakness.cause, "text": weakness.text} for weakness in self.weaknesses],

@@ -300,7 +300,6 @@ def _reassigned(deviations: Floats, node: Integers, group: Integers, share: floa
 
 
 def _drop_small_groups(group: Integers, node: Integers) -> Integers:
-    """The groups with enough nodes and streams, numbered anew."""
     number = np.full(len(group), -1, np.int64)
     for each in np.unique(group[group >= 0]):
         inside = group == each

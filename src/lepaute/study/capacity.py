@@ -117,7 +117,6 @@ class Member:
     first: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         return {
             "point": dict(self.point),
             "probability_on_front": self.probability,
@@ -222,7 +221,6 @@ class Front:
         return titles, rows
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "responses": list(self.responses),
             "points": [member.to_dict() | {"comparable": self.comparable(member)} for member in self.members],

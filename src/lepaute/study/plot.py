@@ -336,7 +336,6 @@ def pareto(found: Front) -> Picture:
 
 
 def _box(axes: Axes, low: tuple[float, float], high: tuple[float, float]) -> Bbox:
-    """The place of a line of the axes."""
     return axes.transData.transform_bbox(Bbox([low, high])).padded(1.0)
 
 
@@ -356,7 +355,6 @@ def _beside(text: Annotation, taken: Sequence[Bbox]) -> Bbox:
 
 
 def _whisker(axes: Axes, y: float, low: float | None, high: float | None, least: float | None = None) -> None:
-    """An interval across a bar."""
     if low is not None and high is not None:
         ends = [low, high] if least is None else [max(low, least), max(high, least)]
         axes.plot(ends, [y, y], "|-", color=INK, lw=1.2, ms=6)

@@ -90,7 +90,6 @@ class Standing:
         return Difference(self.ratio, low, high, shared=True, run_noise=True).in_words("worse", "better")
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         return {
             "point": dict(self.point),
             "runs": self.runs,
@@ -157,7 +156,6 @@ class Ranking:
         return f"certainly better, but {words}" if one.is_ahead else words
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON."""
         return {
             "response": self.response,
             "expected_loss": self.expected_loss if self.expected_loss < inf else None,

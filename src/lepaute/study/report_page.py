@@ -129,7 +129,6 @@ def page(facts: PageFacts, answer: Answer, outcomes: Sequence[Outcome] = ()) -> 
 
 
 def _question_in_words(study: "Study") -> str:
-    """What the study asks, as a sentence."""
     response = study.responses[0]
     names = [*([SCENARIO] if study.scenarios else []), *study.factors]
     if study.question == "tune":
@@ -293,8 +292,7 @@ def _heat_maps(ranking: Ranking) -> list[tuple[str, plot.Picture]]:
         return []
     wanted = [name for name in several if name in ("grid", "p")] + [name for name in several if name == "nb"]
     rows, columns = wanted if len(wanted) == 2 else several[:2]
-    drawn = plot.heat_map(values, rows, columns, ranking.response, ranking.best.point)
-    return [(f"{rows} × {columns}", drawn)]
+    return [(f"{rows} × {columns}", plot.heat_map(values, rows, columns, ranking.response, ranking.best.point))]
 
 
 def _standings(ranking: Ranking) -> list[dict[str, Any]]:

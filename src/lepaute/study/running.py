@@ -86,7 +86,6 @@ class StudyRun(Public):
         return f"{counted(self.simulated, 'simulation')}{further}, {self.reused} known before"
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "question": self.study.question,
             "answer": answered(self.answer),

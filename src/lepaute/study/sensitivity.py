@@ -103,7 +103,6 @@ class Term:
         return self.p_value is not None and self.p_value < LEVEL
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         return {
             "term": list(self.factors),
             **{name: getattr(self, name) for name in ("share", "degrees", "f", "p_value")},
@@ -185,7 +184,6 @@ class Effects:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         found = [term for term in self.terms if term.is_significant]
         if not found:
             return self._nothing
@@ -243,7 +241,6 @@ class Effects:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "response": self.response,
             "logarithm": self.logarithm,

@@ -86,7 +86,6 @@ class SobolIndices:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         found = [name for name in self.total if not self.is_null(name)]
         parts = [f"{name} {self.total[name].text}" for name in found]
         said = ", ".join([*parts, f"{SEED} {self.machine.text}", f"a run's own noise {100.0 * self.noise:.1f} %"])
@@ -110,11 +109,9 @@ class SobolIndices:
 
     @property
     def text(self) -> str:
-        """The first line."""
         return answered(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "response": self.response,
             "factors": [

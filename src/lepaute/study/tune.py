@@ -114,7 +114,6 @@ class Tuned:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         if self.real is not None:
             return self.real.text
         ranking = self.ranking
@@ -193,7 +192,6 @@ class Tuned:
         return f"{name.removeprefix('the ')} {one.spread.text(unit)}{rate}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "best": dict(self.best),
             **{name: getattr(self, name) for name in "remedy simulations budget ended points method".split()},
@@ -435,7 +433,6 @@ class Proposals:
         return Point({name: value if (of := levels[name]) is None else of[value] for name, value in values.items()})
 
     def _drawn(self, distribution: "optuna.distributions.BaseDistribution") -> Value:
-        """A value at random."""
         if isinstance(distribution, optuna.distributions.CategoricalDistribution):
             return int(self._generator.integers(len(distribution.choices)))
         if isinstance(distribution, optuna.distributions.IntDistribution):

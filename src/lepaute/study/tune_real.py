@@ -78,7 +78,6 @@ class Corrected:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "best": dict(self.best),
             "time_s": {"mean": self.expected_s, "low": self.low_s, "high": self.high_s},

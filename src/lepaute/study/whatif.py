@@ -72,7 +72,6 @@ class Side:
         return {name: each.mean for name, each in self.spreads.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         return {
             "level": self.level,
             "point": dict(self.point),
@@ -128,7 +127,6 @@ class LevelComparison:
         return Decision.of_ratio(low, high, weaknesses, margin=ROUNDING)
 
     def to_dict(self) -> dict[str, Any]:
-        """An entry of the JSON."""
         points = {"reference": dict(self.reference.point), "other": dict(self.other.point)}
         decisions = {name: self.decision(name) for name in self.differences}
         return {
@@ -189,7 +187,6 @@ class WhatIfAnswer:
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
         known, count, of = self._changes, len(self.comparisons), noun(self.responses[0])
         comparable, shown, response = self._comparable, self._shown, of.removeprefix("the ")
         if not known:
@@ -309,7 +306,6 @@ class WhatIfAnswer:
         return [name for name in comparison.reference.point if name not in (self.factor, *comparison.setting)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             **{name: getattr(self, name) for name in ("factor", "base", "runs", "same_noise", "told_apart")},
             **({} if self.source is None else {"published_source": self.source}),

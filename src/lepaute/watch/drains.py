@@ -145,7 +145,6 @@ def requested_runs(actions: "pd.DataFrame", cluster: str) -> dict[str, float]:
 
 
 def _last_actions(actions: "pd.DataFrame", cluster: str) -> "pd.DataFrame":
-    """The last row of each node."""
     return actions[actions["cluster"] == cluster].sort_values("revision").drop_duplicates("node", keep="last")
 
 

@@ -151,7 +151,6 @@ def check_seal(file: BinaryIO) -> None:
 
 
 def _sha256_of_first(file: BinaryIO, size: int) -> bytes:
-    """SHA-256 of the first `size` bytes, in hexadecimal."""
     file.seek(0)
     digest = hashlib.sha256()
     while chunk := file.read(min(size, CHUNK_BYTES)):

@@ -22,8 +22,6 @@ Key = tuple[str, int, str, int]
 
 
 class _OfAttempt(Entry):
-    """An entry that belongs to an attempt."""
-
     __slots__ = ()
     node: str
     block: int

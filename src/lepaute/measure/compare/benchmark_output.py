@@ -320,7 +320,6 @@ def _means(path: Path, blocks: list[Block]) -> Iterator[Mean]:
 
 
 def _named(block: Block) -> tuple[str, str]:
-    """Operation and form."""
     title = _OSU_TITLE.match(f"# {block.title}")
     operation, form = _operation(title["name"], title["memory"]) if title else _intel_operation(block.title)
     return operation, form if block.mean_column else RATE
@@ -359,7 +358,6 @@ def _row(where: str, row: dict[str, str], block: Block) -> tuple[float, ...]:
 
 
 def _number(word: str) -> float:
-    """The value, NaN if it is none."""
     try:
         value = float(word)
     except ValueError:

@@ -208,7 +208,6 @@ class Comparison(Public):
 
     @property
     def estimand(self) -> str:
-        """The estimand in words."""
         counts = (
             "an mpirun counts by the median of its calls" if self.value == "median_s" else "a run by what it prints"
         )

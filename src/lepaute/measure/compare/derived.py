@@ -133,7 +133,6 @@ def times_of_ranks(
 
 
 def no_rank_times() -> pandas.DataFrame:
-    """The table without rows."""
     times = ("own_s", "begin_s", "end_s", "begin_low_s", "end_low_s", "begin_high_s", "end_high_s")
     return pandas.DataFrame(columns=[*_RANK, *times])
 
@@ -161,7 +160,6 @@ def _place(row: SlowRank) -> tuple[bool, bool, int, str]:
 
 
 def _slow_rank(one: "Verdict", found: "Comparison", table: "pandas.Series[float]") -> SlowRank | None:
-    """Slow rank of one row; None if its ranks' times are not known."""
     slower, faster = (found.right, found.left) if one.outcome == "left faster" else (found.left, found.right)
     try:
         sides: list[pandas.Series[float]] = [table.xs((label, *one.row)) for label in (slower, faster)]

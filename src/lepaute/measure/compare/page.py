@@ -222,7 +222,6 @@ def _archive(one: Source) -> dict[str, Any]:
 
 
 def _command(found: "Comparison") -> str:
-    """Command that makes this page again."""
     words = ["lepaute", "compare", *(archive.argument for archive in found.archives)]
     if all(archive.kind == KIND for archive in found.archives):
         words += ["--left", found.left, "--right", found.right]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -142,9 +143,8 @@ def normality(found: Sequence[SampleMeans], label: str) -> list[Picture]:
         return []
     fewest = [one for one in of_it if one.observations == OBSERVATIONS[0]]
     worst = max(fewest, key=lambda one: abs(one.skewness))
-    pair = [
-        next(one for one in of_it if one.observations == n and _row(one) == _row(worst)) for n in OBSERVATIONS
-    ]  # fmt: skip
+    row = attrgetter("operation", "form", "size_bytes")
+    pair = [next(one for one in of_it if one.observations == n and row(one) == row(worst)) for n in OBSERVATIONS]
     name = name_of(worst.operation, worst.form)
     subject = f"{name} of {exact_size(worst.size_bytes)} with {label}"
     scaled = [_scaled(one.means_s) for one in pair]
@@ -193,10 +193,6 @@ def _quantiles(pair: Sequence[SampleMeans], scaled: Sequence[Floats], subject: s
 def _scaled(means_s: Floats) -> Floats:
     spread = float(np.std(means_s))
     return np.asarray((means_s - means_s.mean()) / (spread if spread > 0 else 1.0))
-
-
-def _row(one: SampleMeans) -> tuple[str, str, int]:
-    return one.operation, one.form, one.size_bytes
 
 
 def _places(sizes_bytes: npt.ArrayLike) -> Floats:

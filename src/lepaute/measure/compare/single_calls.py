@@ -92,7 +92,6 @@ def of_rows(calls: pandas.DataFrame, left: str, right: str) -> "Iterator[tuple[S
 
 
 def no_calls() -> pandas.DataFrame:
-    """The table without rows."""
     return pandas.DataFrame(columns=["library", "mpirun", *ROW, "run_s"])
 
 

@@ -293,7 +293,6 @@ class _Row:
 
     @property
     def has_both(self) -> bool:
-        """Whether there is something to compare."""
         return bool(self.second.any() and not self.second.all())
 
     def test(self) -> RankTest | sessions.SessionsTest:
@@ -324,7 +323,6 @@ class _Row:
         return exp(shift.estimate), exp(shift.low), _exp(shift.high)
 
     def times_s(self) -> tuple[float, float]:
-        """Times of the left and the right library."""
         left, right = (exp(float(np.median(self.values[side]))) for side in (~self.second, self.second))
         return left, right
 

@@ -141,7 +141,6 @@ def correction_sentence(correction: Correction) -> str:
 
 
 def violation_sentence(violation: Violation) -> str:
-    """Sentence on the cost of a violated guideline."""
     size = "" if "(" in violation.guideline else f" at {exact_size(violation.size_bytes)}"
     ratio, bounds = value_and_interval(violation.ratio, violation.low, violation.high)
     return (

@@ -295,7 +295,6 @@ def _cut(count: int, factor: float) -> int:
 
 
 def _of(trial: pandas.DataFrame, case: Case) -> pandas.DataFrame:
-    """The calls of a case."""
     return trial[
         (trial["operation"] == case.operation) & (trial["form"] == case.form) & (trial["size_bytes"] == case.size_bytes)
     ]

@@ -241,7 +241,6 @@ def _rows(lines: Iterable[tuple[int, str]], schema: Schema, where: str) -> Itera
 
 
 def _header_problem(key: str, text: str) -> str:
-    """Problem of a line of the header, or nothing."""
     if not key or "=" in key or "\n" in key + text or "\r" in key + text:
         return "holds an '=' in its name or a line break; take them out"
     if not is_one_line((key + text).replace("\t", " ")):

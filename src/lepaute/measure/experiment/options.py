@@ -69,7 +69,6 @@ class Options:
         return scheduler(self.scheduler).on_this_machine
 
     def rank_launch(self) -> RankLaunch:
-        """How ranks of MPI are started on the nodes."""
         return scheduler(self.scheduler).rank_launch(self.request)
 
 

@@ -49,7 +49,6 @@ class Findings:
     untested: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as a dict for JSON."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -63,7 +62,6 @@ class Findings:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on what was not looked at."""
         if not self.untested:
             return []
         names = ", ".join(f"{name} ({why})" for name, why in self.untested.items())

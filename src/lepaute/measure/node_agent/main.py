@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +125,7 @@ class Agent:
         self._processes.start(message["id"], message)
 
     def _get(self, message: dict[str, Any]) -> int:
-        def emit(piece: bytes) -> None:
-            self._event("data", {"id": message["id"]}, piece)
-
-        return send_file(message["path"], message["most_bytes"], emit)
+        return send_file(message["path"], message["most_bytes"], partial(self._event, "data", {"id": message["id"]}))
 
     def _environment(self, message: dict[str, Any]) -> list[str]:
         members = collect(self._files, environ=os.environ)

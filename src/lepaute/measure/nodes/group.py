@@ -303,7 +303,6 @@ class Nodes:
         return present
 
     def none_left(self) -> str:
-        """Says that no node is left, and why."""
         lost = [f"{channel.name}: {channel.lost}" for channel in self._all if channel.lost]
         more = f" (and {len(lost) - 3} more)" if len(lost) > 3 else ""
         return f"no node is left; {'; '.join(lost[:3]) or 'there were no nodes'}{more}"
@@ -329,7 +328,6 @@ def send_file(channel: Channel, path: str | None, data: bytes, mode: int) -> "Fu
 def result_of(
     pending: Pending, fields: Mapping[str, Any], argv: tuple[str, ...], environment: Mapping[str, str]
 ) -> Result:
-    """The result that an answer's last message tells."""
     returncode = fields.get("returncode")
     return Result(
         node=pending.channel.name,

@@ -212,7 +212,6 @@ def _number(job: Mapping[str, object]) -> str:
 
 
 def _assigned_nodes(job: str, status: Mapping[str, object]) -> tuple[str, ...]:
-    """The nodes of a running job, each once."""
     names = status.get("assigned_network_address")
     if not isinstance(names, list) or not names:
         raise EnvironmentProblem(f"OAR job {job} is running, but lists no assigned_nodes")

@@ -279,7 +279,6 @@ class Scheduler(Protocol):
         return Switches()
 
     def rank_launch(self, request: Request) -> RankLaunch:  # noqa: ARG002
-        """How ranks of MPI are started."""
         return RankLaunch()
 
     def node_states(self, partition: str | None = None) -> dict[str, NodeState]:  # noqa: ARG002

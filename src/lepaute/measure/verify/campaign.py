@@ -230,8 +230,7 @@ def confirmed(watch: Callable[[], float | None], before_s: float | None) -> floa
 
 
 def _sentinels_of(recorded: RecordedRun) -> list[float]:
-    both = (recorded.sentinel_before_s, recorded.sentinel_after_s)
-    return [value for value in both if value is not None]
+    return [value for value in (recorded.sentinel_before_s, recorded.sentinel_after_s) if value is not None]
 
 
 def _made_again(recorded: RecordedRun) -> list[tuple[int, int, int]]:

@@ -79,7 +79,6 @@ class Slowdowns:
 
 
 def _times_of(report: Mapping[str, Any]) -> OwnTimes:
-    """From the report of simblas."""
     places = {
         name: Place(place["visits"], place["time_s"], tuple(place["alone"]), tuple(place["loaded"]))
         for name, place in report["places"].items()

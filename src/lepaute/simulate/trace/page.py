@@ -131,7 +131,6 @@ def page(trace: Trace, command: str = "") -> str:
 
 
 def _figures(found: Finding, breakdown: Breakdown) -> list[tuple[str, str]]:
-    """The three largest shares, and the time."""
     largest = sorted(found.shares.items(), key=lambda one: -one[1])[:3]
     time_s = float(breakdown.by_rank_s.sum(axis=1).max()) if len(breakdown.ranks) else 0.0
     return [*((percent(share), f"of the ranks' time is {name}") for name, share in largest if share > 0),

@@ -198,7 +198,6 @@ class ArchivedRun:
         return {"BLAS": self._packages(node, _BLAS), **known}
 
     def mpi(self, node: str) -> dict[str, str]:
-        """The MPI library of a node."""
         machine = self.about.machines.get(node)
         version = (machine.mpi if machine is not None else None) or self.about.mpi.version
         return {"MPI": version or self._packages(node, _MPI)}

@@ -70,7 +70,6 @@ def inferred(source: Source, node: str) -> Mapping | None:
 
 
 def _named_unit(column: str) -> tuple[str, str]:
-    """What a column is of, and its unit."""
     words = re.split(r"[_ ]", column)
     if (inside := re.fullmatch(r"(.*?)\s*[\[(]\s*(.*?)\s*[\])]", column)) and si_unit(inside[2]):
         name, unit = inside[1], inside[2]

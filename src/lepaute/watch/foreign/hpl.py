@@ -16,7 +16,6 @@ _NEAR = 6
 
 
 def is_hpl(source: Source) -> bool:
-    """Whether HPL printed this."""
     return is_hpl_output(source.data.decode(errors="replace"))
 
 

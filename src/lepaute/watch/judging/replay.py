@@ -85,8 +85,7 @@ def replay(
         now = (day >= max(first, stretch.begin)) & (day < end) & (day <= last)
         parts.append(tests[now].assign(judged_s=(day[now] + 1) * DAY_S))
     if not parts:
-        tests = judge(table, log, tested, windows, confidence, pooled)
-        return tests.iloc[:0].assign(judged_s=np.zeros(0))
+        return judge(table, log, tested, windows, confidence, pooled).iloc[:0].assign(judged_s=np.zeros(0))
     return pd.concat(parts, ignore_index=True).sort_values("judged_s", kind="stable", ignore_index=True)
 
 

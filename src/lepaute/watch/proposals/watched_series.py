@@ -431,7 +431,6 @@ def _best_cut(values: "Floats", start: int, evident: int) -> int | None:
     possible = range(first + SHORTEST, min(evident, last - SHORTEST) + 1)
 
     def error(cut: int) -> float:
-        sides = values[first:cut], values[cut:last]
-        return sum(float(np.abs(side - np.median(side)).sum()) for side in sides)
+        return sum(float(np.abs(side - np.median(side)).sum()) for side in (values[first:cut], values[cut:last]))
 
     return min(possible, key=error, default=None)

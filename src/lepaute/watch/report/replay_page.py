@@ -40,7 +40,6 @@ class Replayed:
         return [(day.date, alarm) for day in self.days for alarm in day.alarms]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
         return {
             "answer": alarms_answer(self.days),
             "days": finite_json(self.days),

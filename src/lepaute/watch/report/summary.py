@@ -56,15 +56,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class _OfMachines:
+    cluster: str
+    machines: tuple[Machine, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for _, node, _ in self.machines))
+
+
+@dataclass(frozen=True, slots=True)
+class Regression(_OfMachines):
     """Confirmed, and standing: machines of one cluster, or all of it together (node "all"), worse since a date.
 
     gradual_from : when it began to drift, where it did: `since` is then the date of the step that fits best
     shared : what its nodes share, such as "rack r1", where the inventory explains who changed; "" otherwise
     """
 
-    cluster: str
-    machines: tuple[Machine, ...]
     since: dt.date
     alarm: dt.date
     changes: tuple[Change, ...]
@@ -72,33 +80,21 @@ class Regression:
     gradual_from: dt.date | None = None
     shared: str = ""
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(node for _, node, _ in self.machines))
-
 
 @dataclass(frozen=True, slots=True)
-class Suspicion:
+class Suspicion(_OfMachines):
     """Tests below the level, not confirmed: the same machines and directions on `dates`. p_value : the least."""
 
-    cluster: str
-    machines: tuple[Machine, ...]
     dates: tuple[dt.date, ...]
     changes: tuple[Change, ...]
     jobs: tuple[str, ...]
     p_value: float
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(node for _, node, _ in self.machines))
-
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(_OfMachines):
     """Machines that are not tested yet, and how many jobs are missing at least."""
 
-    cluster: str
-    machines: tuple[Machine, ...]
     missing: int
     factors: tuple[str, ...]
 

@@ -40,7 +40,6 @@ def _json_object(data: Mapping[str, Any]) -> Ready:
 
 
 def _json_list(texts: Iterable[str]) -> Ready:
-    """JSON of a list, by that of its items."""
     return Ready(f"[{','.join(texts)}]")
 
 

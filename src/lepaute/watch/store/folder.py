@@ -332,7 +332,6 @@ class _FolderWriter(Writer):
         self._files.setdefault(table.name, []).append(DataFile(place, rows))
 
     def _new_file(self, name: str) -> str:
-        """The place of a new file of this change, within the folder."""
         with _disk(self._folder):
             if not self._written:
                 (self._folder / "unfinished").write_text(self._change)

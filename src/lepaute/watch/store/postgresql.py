@@ -122,7 +122,6 @@ class PostgresqlBackend(Backend):
                 self._connection.execute("insert into store values (%s)", [VERSION])
 
     def _version(self) -> int:
-        """Version of the store; this one if it is new."""
         rows = self._connection.execute("select version from store").fetchall()
         return check_version(rows[0][0], self.name) if rows else 0
 
@@ -196,7 +195,6 @@ class _PostgresqlWriter(Writer):
 
 
 def _without_password(url: str) -> str:
-    """The URL for messages."""
     try:
         parts = urlsplit(url)
     except ValueError:

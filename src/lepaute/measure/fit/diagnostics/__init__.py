@@ -87,7 +87,6 @@ class Diagnosis:
         return tuple(flag for flag in self.flags if flag.severity == "serious")
 
     def of(self, subject: str) -> tuple[flagging.Flag, ...]:
-        """The flags of one subject."""
         return tuple(flag for flag in self.flags if flag.subject == subject)
 
     def to_dict(self) -> dict[str, Any]:

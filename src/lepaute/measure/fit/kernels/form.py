@@ -111,7 +111,6 @@ def requested_form(kernel: str, forms: Mapping[str, Form]) -> Form | None:
 
 
 def terms_of(kernel: str, mean: str) -> tuple[str, ...]:
-    """Terms of the mean of a kernel."""
     return SHAPES[mean].terms(default_terms(kernel))
 
 

@@ -120,7 +120,6 @@ class ConditionEffect:
     groups: int
 
     def sentence(self) -> str:
-        """For a reader of the fit."""
         where = "inside nodes" if self.link == "local" else "between nodes"
         low, high = self.sizes
         which = f"up to {high:.0f} bytes" if low < 0 else f"above {low:.0f} bytes"

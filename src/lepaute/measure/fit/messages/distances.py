@@ -343,7 +343,6 @@ class SwitchTree:
         )
 
     def sentence(self) -> str:
-        """For a reader of the platform."""
         if self.uplink_Bps is not None:
             return (
                 f"Two nodes of different switches reach {significant(self.uplink_Bps / 1e9)} GB/s together, less than "

@@ -404,7 +404,6 @@ def factor_table(tests: Sequence[FactorTest]) -> str:
 
 
 def sentence(test: FactorTest) -> str:
-    """Result of a test in words."""
     if test.note:
         return f"{test.factor} of {test.kernel}: {test.note}"
     if not test.matters:

@@ -150,7 +150,6 @@ def _note_on_the_order(fitted: SegmentedLine, least_residual: float) -> tuple[st
 
 
 def _checked_numbers(breakpoints: Any, least_points: Any) -> None:
-    """Raises FitError unless both are whole numbers, of breakpoints at least 0, of points in a segment at least 1."""
     for name, number, least in (("the number of breakpoints", breakpoints, 0), ("least_points", least_points, 1)):
         if not isinstance(number, (int, np.integer)) or number < least:
             raise FitError(f"{name} is {number}; it is a whole number, at least {least}")

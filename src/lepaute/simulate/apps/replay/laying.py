@@ -6,7 +6,8 @@ is gone through in parts, of some ranks each, twice: `Survey` has what is to be 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any
 
 import numpy
@@ -116,7 +117,6 @@ class Survey:
 
 
 def _check(trace: Trace, where: str) -> None:
-    """Raises InputError for a recording with calls that cannot be replayed."""
     _check_threads(trace, where)
     for code in numpy.unique(trace.name[trace.kind == MPI]).tolist():
         name = trace.names[code]
@@ -297,30 +297,27 @@ class RecordedPart:
         ends = numpy.array([requests.get(row, NONE) for row in rows.tolist()], dtype="int64")
         root = trace.peer[rows].astype("int64")
 
-        def make(second: bool) -> Callable[[int], int]:
-            def one(at: int) -> int:
-                name, group, request = trace.names[trace.name[rows[at]]], int(which[at]), int(ends[at])
-                blocks = name not in BLOCKING_OF
-                call = (CALLS[name].code, float(sizes[at]), int(members[at]))
-                parts = parts_of(*call, self.library, blocks=blocks)
-                if any(parts_of(*call, library, blocks=blocks) != parts for library in LIBRARIES):
-                    self.operations.undecided[name] = None
-                if second and len(parts) == 1:
-                    return NONE
-                part = parts[second]
-                if part.stands_in:
-                    self.operations.approximated[name] = None
-                # The last part ends the request.
-                tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
-                index = self.survey.place_of[group].get(int(root[at]), 0)
-                amounts = (float(round(part.size_bytes)), part.segment_bytes, part.fan_out)
-                return self.operations.number(part.code, name, index, tag, group, amounts, part.algorithm)
-
-            return one
+        def make(at: int, *, second: bool) -> int:
+            name, group, request = trace.names[trace.name[rows[at]]], int(which[at]), int(ends[at])
+            blocks = name not in BLOCKING_OF
+            call = (CALLS[name].code, float(sizes[at]), int(members[at]))
+            parts = parts_of(*call, self.library, blocks=blocks)
+            if any(parts_of(*call, library, blocks=blocks) != parts for library in LIBRARIES):
+                self.operations.undecided[name] = None
+            if second and len(parts) == 1:
+                return NONE
+            part = parts[second]
+            if part.stands_in:
+                self.operations.approximated[name] = None
+            # The last part ends the request.
+            tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
+            index = self.survey.place_of[group].get(int(root[at]), 0)
+            amounts = (float(round(part.size_bytes)), part.segment_bytes, part.fan_out)
+            return self.operations.number(part.code, name, index, tag, group, amounts, part.algorithm)
 
         columns = [trace.name[rows], which, root, sizes, ends]
-        placed[rows, _FIRST] = self.operations.number_each(columns, make(second=False))
-        placed[rows, _SECOND] = self.operations.number_each(columns, make(second=True))
+        placed[rows, _FIRST] = self.operations.number_each(columns, partial(make, second=False))
+        placed[rows, _SECOND] = self.operations.number_each(columns, partial(make, second=True))
 
     def _sizes_of_meetings(self, rows: NDArray[Any], members: NDArray[Any]) -> NDArray[Any]:
         """Bytes of each row's operation, the same on all members: where they differ, their mean."""
