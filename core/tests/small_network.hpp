@@ -3,10 +3,25 @@
 
 #include "models/network_model.hpp"
 
+#include <utility>
+#include <vector>
+
 namespace lepaute::tests {
 
 inline constexpr double eager_latency = 1e-3;
 inline constexpr double rendezvous_latency = 2e-3;
+
+/// The same between nodes as inside of one.
+inline models::Network network_of(std::vector<models::Segment> segments, double link_Bps) {
+    models::Network result;
+    result.loopback.segments = std::move(segments);
+    result.remote = result.loopback;
+    result.loopback_noncontiguous = result.loopback;
+    result.remote_noncontiguous = result.loopback;
+    result.node_link_Bps = link_Bps;
+    result.loopback_Bps = link_Bps;
+    return result;
+}
 
 /// Up to 100 bytes eager, up to 1000 detached, rendezvous above; 1000 bytes/s; overheads 1 and 2 ms; link 1000 bytes/s.
 inline models::Network network() {
@@ -18,13 +33,7 @@ inline models::Network network() {
     rendezvous.above_bytes = 1000.0;
     rendezvous.protocol = models::Protocol::rendezvous;
     rendezvous.latency_s = rendezvous_latency;
-    models::Network result;
-    result.loopback.segments = {eager, detached, rendezvous};
-    result.remote = result.loopback;
-    result.loopback_noncontiguous = result.loopback;
-    result.remote_noncontiguous = result.loopback;
-    result.node_link_Bps = 1000.0;
-    result.loopback_Bps = 1000.0;
+    models::Network result = network_of({eager, detached, rendezvous}, 1000.0);
     result.iprobe_s = 1e-4;
     return result;
 }

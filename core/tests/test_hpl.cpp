@@ -1,4 +1,5 @@
 #include "apps/hpl/simulation.hpp"
+#include "small_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,12 +36,7 @@ models::Machine machine(std::uint32_t nodes, double latency_s, double bandwidth_
     models::Segment rendezvous = eager;
     rendezvous.above_bytes = 4096.0;
     rendezvous.protocol = models::Protocol::rendezvous;
-    result.network.loopback.segments = {eager, rendezvous};
-    result.network.remote.segments = {eager, rendezvous};
-    result.network.loopback_noncontiguous = result.network.loopback;
-    result.network.remote_noncontiguous = result.network.remote;
-    result.network.node_link_Bps = bandwidth_Bps;
-    result.network.loopback_Bps = bandwidth_Bps;
+    result.network = tests::network_of({eager, rendezvous}, bandwidth_Bps);
     return result;
 }
 

@@ -1,6 +1,7 @@
 // HPL's time against its critical path, and the pivot exchange against calculations by hand.
 
 #include "apps/hpl/simulation.hpp"
+#include "small_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,11 +45,7 @@ models::Machine free_messages(std::uint32_t cores) {
     set(machine, Kernel::idamax, 6, idamax_n);
     set(machine, Kernel::dger, 1, dger_mn);
     const models::Segment at_once{0.0, models::Protocol::eager, 0.0, 1e300, {}, {}, {}, 0.0};
-    machine.network.loopback.segments = {at_once};
-    machine.network.remote = machine.network.loopback_noncontiguous = machine.network.remote_noncontiguous =
-        machine.network.loopback;
-    machine.network.node_link_Bps = 1e300;
-    machine.network.loopback_Bps = 1e300;
+    machine.network = tests::network_of({at_once}, 1e300);
     return machine;
 }
 

@@ -140,7 +140,7 @@ Task Program::shift(Rank rank, std::size_t dimension, bool upwards, double bytes
 
 Task Program::reduce_residual(Rank rank) {
     const mpi::Member me{engine_, world_, rank, allreduce_tag};
-    const mpi::Vector residual{parameters_.allreduce_values, 8.0, 0.0};
+    const double residual = static_cast<double>(parameters_.allreduce_values) * 8.0;
     switch (parameters_.allreduce) {
     case Allreduce::none:
         break;
@@ -151,7 +151,7 @@ Task Program::reduce_residual(Rank rank) {
         co_await mpi::allreduce_recursive_doubling(me, residual);
         break;
     case Allreduce::ring:
-        co_await mpi::allreduce_ring(me, residual);
+        co_await mpi::allreduce_ring(me, residual, 8.0);
         break;
     }
 }
