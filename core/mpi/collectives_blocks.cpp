@@ -43,10 +43,7 @@ Task gather_binomial(Member me, double bytes, std::uint32_t root, Carried what) 
 }
 
 Task scatter_binomial(Member me, double bytes, std::uint32_t root, Carried what, bool near_first) {
-    Node node = node_of(me, {Algorithm::binomial}, root);
-    if (!near_first) {
-        std::ranges::reverse(node.children);
-    }
+    const Node node = node_of(me, {near_first ? Algorithm::binomial : Algorithm::k_nomial, 0.0, 2}, root);
     if (node.parent != me.index) {
         co_await receive(me, node.parent);
     }

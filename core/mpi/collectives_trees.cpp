@@ -75,12 +75,10 @@ Node node_of(const Shape& shape, std::uint32_t place, std::uint32_t size) {
             add(place + step);
         }
         break;
-    case Algorithm::binomial:
-        for (step = 1; step < size && (place & step) == 0; step *= 2) {
-            add(place + step);
-        }
-        node.parent = place & ~step;
-        break;
+    case Algorithm::binomial: {
+        const Node far_first = node_of({Algorithm::k_nomial, 0.0, 2}, place, size);
+        return {far_first.parent, {far_first.children.rbegin(), far_first.children.rend()}};
+    }
     case Algorithm::k_nomial:
         for (step = 1; step < size && place % (shape.fan_out * step) == 0;) {
             step *= shape.fan_out;

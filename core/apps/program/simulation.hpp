@@ -74,43 +74,18 @@ struct Op {
     double n = 0.0;          // bytes of a segment of a collective operation; 0: it has none
     double k = 0.0;          // chains, children of a k-nomial tree, or messages at once of a collective operation
     std::uint32_t line = 0;  // of the program's text
-
-    template <class Visit>
-    static void fields(Visit visit) {
-        visit("code", &Op::code);
-        visit("algorithm", &Op::algorithm);
-        visit("peer", &Op::peer);
-        visit("tag", &Op::tag);
-        visit("which", &Op::which);
-        visit("m", &Op::m);
-        visit("n", &Op::n);
-        visit("k", &Op::k);
-        visit("line", &Op::line);
-    }
 };
 
 /// What one rank does: places in the list of operations.
 struct RankCode {
     std::vector<std::uint32_t> ops;
     std::vector<std::array<std::uint32_t, 3>> parts; // first, count, times of each
-
-    template <class Visit>
-    static void fields(Visit visit) {
-        visit("ops", &RankCode::ops);
-        visit("parts", &RankCode::parts);
-    }
 };
 
 /// Requests that a wait is for, or the neighbours of an exchange with the bytes that each is sent.
 struct List {
     std::vector<std::uint32_t> numbers;
     std::vector<double> bytes;
-
-    template <class Visit>
-    static void fields(Visit visit) {
-        visit("numbers", &List::numbers);
-        visit("bytes", &List::bytes);
-    }
 };
 
 /// What a request that a rank has waited for has brought: its number, and sender, tag, bytes of the message and which
