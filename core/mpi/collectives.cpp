@@ -49,15 +49,20 @@ Task fold(const Cube& cube, double bytes, bool back = false) {
     }
 }
 
-/// Each corner of the cube has the sum, or (halving) its share of it.
-Task sum_across(const Cube& cube, double bytes, bool halving, bool in_halves = false) {
+bool has_shares(Algorithm algorithm) {
+    return algorithm == Algorithm::rabenseifner || algorithm == Algorithm::rabenseifner_halves;
+}
+
+/// Each corner of the cube has the sum, or its share of it.
+Task sum_across(const Cube& cube, double bytes, Algorithm algorithm) {
+    const bool in_halves = algorithm == Algorithm::rabenseifner_halves;
     const double given = in_halves ? std::ceil(bytes / 2) : bytes;
     if (in_halves && (cube.sits_out || cube.stands_in)) {
         co_await exchange(cube.me, with(cube.pair, given));
     }
     co_await fold(cube, given);
     for (std::uint32_t distance = 1; !cube.sits_out && distance < cube.size; distance *= 2) {
-        co_await cube.across(distance, halving ? std::ceil(bytes / (2 * distance)) : bytes);
+        co_await cube.across(distance, has_shares(algorithm) ? std::ceil(bytes / (2 * distance)) : bytes);
     }
 }
 
@@ -68,16 +73,11 @@ Task allreduce_binomial(Member me, double bytes) {
     co_await scatter_binomial(me, bytes, 0, Carried::whole);
 }
 
-Task allreduce_recursive_doubling(Member me, double bytes) {
-    const Cube cube(me);
-    co_await sum_across(cube, bytes, false);
-    co_await fold(cube, bytes, true);
-}
-
-Task allreduce_rabenseifner(Member me, double bytes, bool in_halves) {
-    const Cube cube(me, in_halves);
-    co_await sum_across(cube, bytes, true, in_halves);
-    for (std::uint32_t distance = cube.size / 2; !cube.sits_out && distance > 0; distance /= 2) {
+Task allreduce_across_cube(Member me, double bytes, Algorithm algorithm) {
+    const Cube cube(me, algorithm == Algorithm::rabenseifner_halves);
+    co_await sum_across(cube, bytes, algorithm);
+    const std::uint32_t farthest = has_shares(algorithm) && !cube.sits_out ? cube.size / 2 : 0;
+    for (std::uint32_t distance = farthest; distance > 0; distance /= 2) {
         co_await cube.across(distance, std::ceil(bytes / (2 * distance)));
     }
     co_await fold(cube, bytes, true);
@@ -85,7 +85,7 @@ Task allreduce_rabenseifner(Member me, double bytes, bool in_halves) {
 
 Task reduce_rabenseifner(Member me, double bytes, std::uint32_t root) {
     const Cube cube(me, true);
-    co_await sum_across(cube, bytes, true);
+    co_await sum_across(cube, bytes, Algorithm::rabenseifner);
     const std::uint32_t goal = cube.corner_of(root);
     for (std::uint32_t distance = cube.size / 2; !cube.sits_out && distance > 0; distance /= 2) {
         const std::uint32_t partner = cube.index_of(cube.corner ^ distance);

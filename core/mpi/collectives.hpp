@@ -25,7 +25,7 @@ Task broadcast_tree(Member me, double bytes, std::uint32_t root, Shape shape);
 Task broadcast_split_binary(Member me, double bytes, std::uint32_t root, double segment_bytes);
 
 /// MPI_Gather and MPI_Reduce to the member `root`, as many messages: up the same trees, the smallest subtree first, or
-/// receiving from the next child while combining; as allreduce_rabenseifner(), with a binomial gather the same way
+/// receiving from the next child while combining; as allreduce_across_cube(), with a binomial gather the same way
 /// back; posted at once, or (on_request) when the root has asked by an empty message, for `first_bytes` (0: all), for
 /// which it waits before it asks the next one, and the rest.
 Task gather_binomial(Member me, double bytes, std::uint32_t root, Carried what);
@@ -40,20 +40,17 @@ Task in_turn(Member me, double bytes, std::uint32_t root, Direction direction, b
 /// MPI_Allreduce as a reduction to member 0 and a broadcast from it: 2 (P - 1) messages.
 Task allreduce_binomial(Member me, double bytes);
 
-/// MPI_Allreduce by exchanges at distances 1, 2, 4, ... With T the largest power of two <= P and r = P - T, each even
-/// member below 2r first gives its vector to the next one and gets the result from it at the end:
-/// T log2(T) + 2r messages of the whole vector.
-Task allreduce_recursive_doubling(Member me, double bytes);
-
 /// MPI_Allreduce as a reduce-scatter and an allgather around the ring, in P - 1 steps each, on P blocks of elements as
 /// even as can be (the first ones one element longer): 2 P (P - 1) messages, empty ones included, and
 /// 2 (P - 1) times the vector in bytes.
 Task allreduce_ring(Member me, double bytes, double element_bytes = 1.0);
 
-/// MPI_Allreduce as a reduce-scatter by exchanges of ever smaller halves at distances 1, 2, 4, ..., and an allgather
-/// the same way back (Rabenseifner). T and r as above: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in
-/// bytes for each member but those that sit out. in_halves: two of which one sits out first sum a half of it each.
-Task allreduce_rabenseifner(Member me, double bytes, bool in_halves = false);
+/// MPI_Allreduce by exchanges at distances 1, 2, 4, ... With T the largest power of two <= P and r = P - T, each even
+/// member below 2r first gives its vector to the next one and gets the result from it at the end:
+/// T log2(T) + 2r messages of the whole vector. rabenseifner: a reduce-scatter by exchanges of ever smaller halves, and
+/// an allgather the same way back: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in bytes for each
+/// member but those that sit out. rabenseifner_halves: two of which one sits out first sum a half of it each.
+Task allreduce_across_cube(Member me, double bytes, Algorithm algorithm);
 
 /// MPI_Reduce_scatter of `bytes` to each member: by exchanges of ever smaller halves, first with the farthest partner
 /// or (near_first: butterfly) the nearest, after which blocks change places; around the ring, where each member

@@ -130,8 +130,8 @@ Task barrier_recursive_doubling(Member me) {
             return with(me.index - cube, 0.0);
         }
         const bool has_pair = me.index < beyond;
-        return Exchange{has_pair && round == last ? me.index + cube : Exchange::nobody, 0.0,
-                        has_pair && round == 0 ? me.index + cube : Exchange::nobody};
+        return Exchange{has_pair && round == last ? me.index + cube : any, 0.0,
+                        has_pair && round == 0 ? me.index + cube : any};
     });
 }
 

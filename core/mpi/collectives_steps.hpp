@@ -40,12 +40,11 @@ inline auto receive(const Member& me, std::uint32_t from) {
     return me.engine.receive(own_rank(me), rank_of(me, from), me.tag);
 }
 
-/// In a round a member sends, receives, or does both at once.
+/// In a round a member sends, receives, or does both at once; any: nobody.
 struct Exchange {
-    static constexpr std::uint32_t nobody = 0xFFFFFFFFU;
-    std::uint32_t to = nobody;
+    std::uint32_t to = any;
     double bytes = 0.0;
-    std::uint32_t from = nobody;
+    std::uint32_t from = any;
 };
 inline Exchange with(std::uint32_t partner, double bytes) { return {partner, bytes, partner}; }
 inline auto exchange(const Member& me, const Exchange& what) {
@@ -58,11 +57,11 @@ template <class Round>
 Task in_rounds(Member me, std::uint32_t count, Round round) {
     for (std::uint32_t number = 0; number < count; ++number) {
         const Exchange what = round(number);
-        if (what.to != Exchange::nobody && what.from != Exchange::nobody) {
+        if (what.to != any && what.from != any) {
             co_await exchange(me, what);
-        } else if (what.to != Exchange::nobody) {
+        } else if (what.to != any) {
             co_await send(me, what.to, what.bytes);
-        } else if (what.from != Exchange::nobody) {
+        } else if (what.from != any) {
             co_await receive(me, what.from);
         }
     }

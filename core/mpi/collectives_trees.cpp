@@ -190,20 +190,18 @@ Task reduce_tree(Member me, double bytes, std::uint32_t root, Shape shape) {
     const bool sends = node.parent != me.index;
     Posted posted(me, 2);
     const std::size_t children = node.children.size();
-    for (std::size_t step = 0; children > 0 && step <= segments.count * children; ++step) {
+    const std::size_t each = std::max<std::size_t>(children, 1); // segment
+    for (std::size_t step = 0; step <= segments.count * each; ++step) {
         const auto slot = static_cast<std::uint32_t>(step % 2);
-        if (step < segments.count * children) {
-            co_await posted.receive(slot, node.children[step % children]);
+        if (children > 0 && step < segments.count * each) {
+            co_await posted.receive(slot, node.children[step % each]);
         }
-        if (step > 0) { // the receive before
+        if (children > 0 && step > 0) { // the receive before
             co_await posted.wait(1 - slot);
-            if (sends && step % children == 0) {
-                co_await send(me, node.parent, segments.of(static_cast<std::uint32_t>((step - 1) / children)));
-            }
         }
-    }
-    for (std::uint32_t segment = 0; children == 0 && segment < segments.count; ++segment) {
-        co_await send(me, node.parent, segments.of(segment));
+        if (sends && step > 0 && step % each == 0) {
+            co_await send(me, node.parent, segments.of(static_cast<std::uint32_t>(step / each - 1)));
+        }
     }
     if (shape.tree == Algorithm::in_order_binary && root + 1 != me.communicator.size()) {
         if (!sends) {
@@ -237,14 +235,15 @@ Task gather_posted(Member me, double bytes, std::uint32_t root, bool on_request,
     }
     Posted posted(me, size + 1);
     for (std::uint32_t index = 0; index < size; ++index) {
-        if (index != root && on_request) {
+        if (index == root) {
+            continue;
+        }
+        if (on_request) {
             co_await posted.receive(size, index);
             co_await send(me, index, 0.0);
         }
-        if (index != root) {
-            co_await posted.receive(index, index);
-        }
-        if (index != root && on_request) {
+        co_await posted.receive(index, index);
+        if (on_request) {
             co_await posted.wait(size);
         }
     }

@@ -17,15 +17,6 @@ constexpr std::uint32_t first_stream = 32;
 constexpr std::array<std::string_view, collective_count> phases{
     "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"};
 
-std::size_t phase_of(Code code) { return static_cast<std::size_t>(code) - static_cast<std::size_t>(Code::barrier); }
-
-std::shared_ptr<const Result::Names> names_of(const Parameters& parameters) {
-    auto names = std::make_shared<Result::Names>();
-    names->own = parameters.kernels;
-    names->views.assign(names->own.begin(), names->own.end());
-    return names;
-}
-
 /// near_first: of a reduction the smallest subtree.
 mpi::Shape shape_of(const Op& op) {
     const bool is_up = op.code == Code::reduce && op.algorithm == Algorithm::near_first;
@@ -54,9 +45,7 @@ Task of_collective(mpi::Member me, const Op& op) {
     case Code::allreduce:
         return algorithm == binomial ? mpi::allreduce_binomial(me, vector)
                : algorithm == ring   ? mpi::allreduce_ring(me, vector)
-               : algorithm == rabenseifner || algorithm == rabenseifner_halves
-                   ? mpi::allreduce_rabenseifner(me, vector, algorithm == rabenseifner_halves)
-                   : mpi::allreduce_recursive_doubling(me, vector);
+                                     : mpi::allreduce_across_cube(me, vector, algorithm);
     case Code::gather:
         return algorithm == linear ? mpi::in_turn(me, op.m, op.peer, Direction::to_root)
                : algorithm == linear_posted || algorithm == on_request
@@ -117,10 +106,6 @@ std::uint32_t requests_end(const Op& op) {
     return is_collective(op.code) && op.tag != mpi::any ? op.tag : 0;
 }
 
-double share_s(const mpi::Engine& engine, Rank rank, mpi::Share which) {
-    return engine.shares_s(rank)[static_cast<std::size_t>(which)];
-}
-
 } // namespace
 
 Result simulate(const Parameters& parameters, const models::Machine& machine, const models::Layers& layers,
@@ -129,7 +114,9 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     mpi::check_inputs(parameters, machine, core_of_rank.size());
     std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
     Result result;
-    result.names = names_of(parameters);
+    const auto names = std::make_shared<Result::Names>(Result::Names{parameters.kernels, {}});
+    names->views.assign(names->own.begin(), names->own.end());
+    result.names = names;
     result.stage_names = phases;
     models::MachineDay day(machine, {.names = result.names->views, .first_stream = first_stream}, layers, seeds,
                            core_of_rank);
@@ -323,15 +310,17 @@ Task Program::run_agent(Rank number) {
         jobs.begun.pop_front();
         const double wait_s = date_s - engine_.clock(number); // the operation before it may have ended earlier
         engine_.spend(number, mpi::Share::compute, std::max(0.0, wait_s));
-        const double late_s = share_s(engine_, number, mpi::Share::late);
-        const double overhead_s = share_s(engine_, number, mpi::Share::overhead);
+        const mpi::Shares before_s = engine_.shares_s(number);
         if (me.communicator.size() > 1) {
             co_await of_collective(me, op);
         }
         if (op.tag != mpi::any) {
-            engine_.end_request(own.of, op.tag - 1, engine_.clock(number),
-                                share_s(engine_, number, mpi::Share::late) - late_s,
-                                share_s(engine_, number, mpi::Share::overhead) - overhead_s);
+            const mpi::Shares& after_s = engine_.shares_s(number);
+            const auto passed_s = [&](mpi::Share share) {
+                return after_s[static_cast<std::size_t>(share)] - before_s[static_cast<std::size_t>(share)];
+            };
+            engine_.end_request(own.of, op.tag - 1, engine_.clock(number), passed_s(mpi::Share::late),
+                                passed_s(mpi::Share::overhead));
         }
     }
 }
@@ -348,7 +337,8 @@ Task Program::collective(Rank rank, const Op& op) {
         co_await of_collective(me, op);
     }
     if (engine_.trace().on() && engine_.traced(rank)) {
-        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_phase_code + phase_of(op.code)),
+        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(op.code) -
+                                                                static_cast<int>(Code::barrier)),
                               .start_s = start_s,
                               .duration_s = engine_.clock(rank) - start_s,
                               .size_bytes = op.m});

@@ -228,13 +228,9 @@ private:
     void compute(mpi::Rank rank, const Op& op);
     [[nodiscard]] std::string waiting(mpi::Rank rank) const;
 
-    struct Begun { // a collective operation that does not block
-        Op op;
-        double date_s = 0.0;
-    };
     /// What an agent has to do, one after the other.
     struct Jobs {
-        std::deque<Begun> begun;
+        std::deque<std::pair<Op, double>> begun; // and when
         bool idle = false;
     };
 

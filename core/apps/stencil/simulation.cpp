@@ -148,7 +148,7 @@ Task Program::reduce_residual(Rank rank) {
         co_await mpi::allreduce_binomial(me, residual);
         break;
     case Allreduce::recursive_doubling:
-        co_await mpi::allreduce_recursive_doubling(me, residual);
+        co_await mpi::allreduce_across_cube(me, residual, mpi::Algorithm::recursive_doubling);
         break;
     case Allreduce::ring:
         co_await mpi::allreduce_ring(me, residual, 8.0);
