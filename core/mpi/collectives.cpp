@@ -69,8 +69,8 @@ Task sum_across(const Cube& cube, double bytes, Algorithm algorithm) {
 } // namespace
 
 Task allreduce_binomial(Member me, double bytes) {
-    co_await gather_binomial(me, bytes, 0, Carried::whole);
-    co_await scatter_binomial(me, bytes, 0, Carried::whole);
+    co_await along_tree(me, bytes, 0, Algorithm::binomial, Direction::to_root);
+    co_await along_tree(me, bytes, 0, Algorithm::binomial, Direction::from_root, Carried::whole, true);
 }
 
 Task allreduce_across_cube(Member me, double bytes, Algorithm algorithm) {

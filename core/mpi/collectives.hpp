@@ -13,29 +13,27 @@
 
 namespace lepaute::mpi {
 
-/// What the messages of a binomial tree carry: all bytes, or so many for each member of the subtree.
+/// What messages along a tree carry: all bytes, or (of a binomial tree) so many for each member of the subtree.
 enum class Carried : std::uint8_t { whole, subtree };
+enum class Direction : std::uint8_t { to_root, from_root };
 
-/// MPI_Bcast and MPI_Scatter from the member `root`, P - 1 messages: down a binomial tree, the largest subtree or
-/// (near_first) the smallest first; of a broadcast down a tree, where a member receives a segment while it passes on
-/// the one before (so many messages a segment); a half down each side of a binary tree, after which members at the same
-/// place of both sides exchange theirs.
-Task scatter_binomial(Member me, double bytes, std::uint32_t root, Carried what, bool near_first = false);
+/// MPI_Bcast, MPI_Scatter, MPI_Reduce and MPI_Gather along a tree, P - 1 messages, one after the other: of its children
+/// a member serves the first or (last_first) the last before the others.
+Task along_tree(Member me, double bytes, std::uint32_t root, Algorithm tree, Direction direction,
+                Carried what = Carried::whole, bool last_first = false);
+
+/// MPI_Bcast down a tree, where a member receives a segment while it passes on the one before (so many messages a
+/// segment); a half down each side of a binary tree, after which members at the same place of both sides exchange
+/// theirs.
 Task broadcast_tree(Member me, double bytes, std::uint32_t root, Shape shape);
 Task broadcast_split_binary(Member me, double bytes, std::uint32_t root, double segment_bytes);
 
-/// MPI_Gather and MPI_Reduce to the member `root`, as many messages: up the same trees, the smallest subtree first, or
-/// receiving from the next child while combining; as allreduce_across_cube(), with a binomial gather the same way
-/// back; posted at once, or (on_request) when the root has asked by an empty message, for `first_bytes` (0: all), for
-/// which it waits before it asks the next one, and the rest.
-Task gather_binomial(Member me, double bytes, std::uint32_t root, Carried what);
+/// MPI_Reduce up the same trees, receiving from the next child while combining; as allreduce_across_cube(), with a
+/// binomial gather the same way back. MPI_Gather posted at once, or (on_request) when the root has asked by an empty
+/// message, for `first_bytes` (0: all), for which it waits before it asks the next one, and the rest.
 Task reduce_tree(Member me, double bytes, std::uint32_t root, Shape shape);
 Task reduce_rabenseifner(Member me, double bytes, std::uint32_t root);
 Task gather_posted(Member me, double bytes, std::uint32_t root, bool on_request = false, double first_bytes = 0.0);
-
-/// Messages between the root and all other members, one after the other.
-enum class Direction : std::uint8_t { to_root, from_root };
-Task in_turn(Member me, double bytes, std::uint32_t root, Direction direction, bool last_first = false);
 
 /// MPI_Allreduce as a reduction to member 0 and a broadcast from it: 2 (P - 1) messages.
 Task allreduce_binomial(Member me, double bytes);

@@ -15,13 +15,6 @@ Exchange around(const Member& me, std::uint32_t steps, double bytes) {
     return {(me.index + steps) % size, bytes, (me.index + size - steps % size) % size};
 }
 
-/// Bytes of the message to or from the subtree of a member in the binomial tree of `root`.
-double carried(const Member& me, double bytes, std::uint32_t root, std::uint32_t index, Carried what) {
-    const std::uint32_t size = me.communicator.size();
-    const std::uint32_t place = (index + size - root) % size;
-    return what == Carried::whole ? bytes : std::min(place & (~place + 1U), size - place) * bytes;
-}
-
 std::uint32_t rounds_of_halves(const Member& me) {
     return static_cast<std::uint32_t>(std::bit_width(me.communicator.size() - 1));
 }
@@ -30,26 +23,6 @@ std::uint32_t rounds_of_halves(const Member& me) {
 
 Task barrier_dissemination(Member me) {
     return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) { return around(me, 1U << round, 0.0); });
-}
-
-Task gather_binomial(Member me, double bytes, std::uint32_t root, Carried what) {
-    const Node node = node_of(me, {Algorithm::binomial}, root);
-    for (const std::uint32_t child : node.children) {
-        co_await receive(me, child);
-    }
-    if (node.parent != me.index) {
-        co_await send(me, node.parent, carried(me, bytes, root, me.index, what));
-    }
-}
-
-Task scatter_binomial(Member me, double bytes, std::uint32_t root, Carried what, bool near_first) {
-    const Node node = node_of(me, {near_first ? Algorithm::binomial : Algorithm::k_nomial, 0.0, 2}, root);
-    if (node.parent != me.index) {
-        co_await receive(me, node.parent);
-    }
-    for (const std::uint32_t child : node.children) {
-        co_await send(me, child, carried(me, bytes, root, child, what));
-    }
 }
 
 // Steps 0 .. P - 2 leave block index + 1 complete here, steps P - 1 .. 2P - 3 pass complete blocks on. In each step a

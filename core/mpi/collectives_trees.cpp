@@ -99,6 +99,13 @@ Node node_of(const Shape& shape, std::uint32_t place, std::uint32_t size) {
     return node;
 }
 
+/// Bytes of the message to or from the subtree of a member in the binomial tree of `root`.
+double carried(const Member& me, double bytes, std::uint32_t root, std::uint32_t index, Carried what) {
+    const std::uint32_t size = me.communicator.size();
+    const std::uint32_t place = (index + size - root) % size;
+    return what == Carried::whole ? bytes : std::min(place & (~place + 1U), size - place) * bytes;
+}
+
 struct Segments {
     Segments(double bytes, double segment_bytes)
         : each(segment_bytes > 0.0 ? std::min(segment_bytes, bytes) : bytes),
@@ -212,13 +219,20 @@ Task reduce_tree(Member me, double bytes, std::uint32_t root, Shape shape) {
     }
 }
 
-Task in_turn(Member me, double bytes, std::uint32_t root, Direction direction, bool last_first) {
-    const std::uint32_t size = me.communicator.size();
-    const bool is_root = me.index == root;
-    return in_rounds(me, is_root ? size : 1, [=](std::uint32_t round) {
-        const std::uint32_t peer = !is_root ? root : last_first ? size - 1 - round : round;
-        const bool receives = is_root == (direction == Direction::to_root);
-        return peer == me.index ? Exchange{} : receives ? Exchange{.from = peer} : Exchange{peer, bytes};
+Task along_tree(Member me, double bytes, std::uint32_t root, Algorithm tree, Direction direction, Carried what,
+                bool last_first) {
+    const bool up = direction == Direction::to_root;
+    Node node = node_of(me, {tree}, root);
+    if (last_first) {
+        std::ranges::reverse(node.children);
+    }
+    const auto count = static_cast<std::uint32_t>(node.children.size());
+    return in_rounds(me, count + 1, [=](std::uint32_t round) {
+        const bool of_parent = round == (up ? count : 0);
+        const std::uint32_t peer = of_parent ? node.parent : node.children[up ? round : round - 1];
+        return peer == me.index  ? Exchange{}
+               : up != of_parent ? Exchange{.from = peer}
+                                 : Exchange{peer, carried(me, bytes, root, up ? me.index : peer, what)};
     });
 }
 

@@ -13,12 +13,14 @@
 
 using namespace lepaute;
 using mpi::Algorithm;
-using mpi::Carried;
 using mpi::Communicator;
 using mpi::Engine;
 using mpi::Member;
 using mpi::Rank;
 using mpi::Task;
+using enum mpi::Algorithm;
+using enum mpi::Carried;
+using enum mpi::Direction;
 
 namespace {
 
@@ -47,18 +49,21 @@ std::vector<Rank> ranks(std::uint32_t size) {
     return all;
 }
 
+Task broadcast(Member me, double bytes, std::uint32_t root) {
+    return mpi::along_tree(me, bytes, root, binomial, from_root, whole, true);
+}
+
 using Collective = std::function<Task(Member, double bytes)>;
 
 const std::map<std::string, Collective>& collectives() {
     static const std::map<std::string, Collective> all{
-        {"broadcast", [](Member me, double bytes) { return mpi::scatter_binomial(me, bytes, 0, Carried::whole); }},
-        {"reduce", [](Member me, double bytes) { return mpi::gather_binomial(me, bytes, 0, Carried::whole); }},
+        {"broadcast", [](Member me, double bytes) { return broadcast(me, bytes, 0); }},
+        {"reduce", [](Member me, double bytes) { return mpi::along_tree(me, bytes, 0, binomial, to_root); }},
         {"binomial", mpi::allreduce_binomial},
         {"recursive doubling",
-         [](Member me, double bytes) { return mpi::allreduce_across_cube(me, bytes, Algorithm::recursive_doubling); }},
+         [](Member me, double bytes) { return mpi::allreduce_across_cube(me, bytes, recursive_doubling); }},
         {"ring", [](Member me, double bytes) { return mpi::allreduce_ring(me, bytes, 8.0); }},
-        {"Rabenseifner",
-         [](Member me, double bytes) { return mpi::allreduce_across_cube(me, bytes, Algorithm::rabenseifner); }},
+        {"Rabenseifner", [](Member me, double bytes) { return mpi::allreduce_across_cube(me, bytes, rabenseifner); }},
         {"Rabenseifner's reduction", [](Member me, double bytes) { return mpi::reduce_rabenseifner(me, bytes, 0); }},
     };
     return all;
@@ -122,8 +127,6 @@ struct Expected {
 // way. The r members that sit out give a whole vector, and get one back. A gather is T - 1 messages, which bring T
 // log2(T) / 2 shares.
 std::vector<Expected> of_libraries(std::uint32_t size, std::uint32_t root) {
-    using mpi::Direction;
-    using enum Algorithm;
     const double others = size - 1.0;
     const double all = size * others;
     const double levels = log2_floor(size);
@@ -132,9 +135,8 @@ std::vector<Expected> of_libraries(std::uint32_t size, std::uint32_t root) {
     const double exchanged = cube * levels + 2.0 * folded;
     const double passed_on = root < 2.0 * folded && root % 2 != 0 ? 1.0 : 0.0;
     std::vector<Expected> expected{
-        {"broadcast", [=](Member me) { return mpi::scatter_binomial(me, block, root, Carried::whole); }, others,
-         others},
-        {"reduce", [=](Member me) { return mpi::gather_binomial(me, block, root, Carried::whole); }, others, others},
+        {"broadcast", [=](Member me) { return broadcast(me, block, root); }, others, others},
+        {"reduce", [=](Member me) { return mpi::along_tree(me, block, root, binomial, to_root); }, others, others},
         {"binomial", [](Member me) { return mpi::allreduce_binomial(me, block); }, 2.0 * others, 2.0 * others},
         {"recursive doubling", [](Member me) { return mpi::allreduce_across_cube(me, block, recursive_doubling); },
          exchanged, exchanged},
@@ -144,7 +146,7 @@ std::vector<Expected> of_libraries(std::uint32_t size, std::uint32_t root) {
         {"Rabenseifner's reduction", [=](Member me) { return mpi::reduce_rabenseifner(me, block, root); },
          exchanged - folded + cube - 1.0 + passed_on, cube - 1.0 + folded + levels / 2.0 + passed_on},
         {"split", [=](Member me) { return mpi::broadcast_split_binary(me, block, root, 0.0); }, 2.0 * others, others},
-        {"scatter", [=](Member me) { return mpi::in_turn(me, block, root, Direction::from_root); }, others, others},
+        {"scatter", [=](Member me) { return mpi::along_tree(me, block, root, linear, from_root); }, others, others},
         {"asked", [=](Member me) { return mpi::gather_posted(me, block, root, true, 100.0); }, 3.0 * others, others},
         {"exclusive or", [](Member me) { return mpi::alltoall_by_exclusive_or(me, block); }, all, all},
         {"ring", [](Member me) { return mpi::reduce_scatter_ring(me, block); }, all, all},
@@ -171,9 +173,9 @@ std::vector<Expected> of_libraries(std::uint32_t size, std::uint32_t root) {
     }
     expected.push_back({"gather", [=](Member me) { return mpi::gather_posted(me, block, root); }, others, others});
     for (const bool last_first : {false, true}) {
-        expected.push_back({"in turn",
-                            [=](Member me) { return mpi::in_turn(me, block, root, Direction::to_root, last_first); },
-                            others, others});
+        expected.push_back(
+            {"in turn", [=](Member me) { return mpi::along_tree(me, block, root, linear, to_root, whole, last_first); },
+             others, others});
     }
     if (std::has_single_bit(size)) {
         expected.push_back(
@@ -295,9 +297,7 @@ TEST(Collectives, AnyMemberCanBeTheRoot) {
     for (std::uint32_t size = 1; size <= largest; ++size) {
         const double first_s = run("broadcast", size).time_s;
         for (std::uint32_t root = 1; root < size; ++root) {
-            const Outcome outcome =
-                run([root](Member me, double bytes) { return mpi::scatter_binomial(me, bytes, root, Carried::whole); },
-                    size);
+            const Outcome outcome = run([root](Member me, double bytes) { return broadcast(me, bytes, root); }, size);
             EXPECT_NEAR(outcome.time_s, first_s, 1e-12) << size << ", root " << root;
             EXPECT_EQ(outcome.messages, size - 1);
         }

@@ -28,34 +28,34 @@ mpi::Shape shape_of(const Op& op) {
 /// The algorithm of a collective operation.
 Task of_collective(mpi::Member me, const Op& op) {
     using enum Algorithm;
-    using mpi::Carried;
-    using mpi::Direction;
+    using enum mpi::Carried;
+    using enum mpi::Direction;
     const Algorithm algorithm = op.algorithm;
     const double vector = std::trunc(op.m);
     switch (op.code) {
     case Code::broadcast:
-        return algorithm <= rabenseifner   ? mpi::scatter_binomial(me, vector, op.peer, Carried::whole)
+        return algorithm <= rabenseifner   ? mpi::along_tree(me, vector, op.peer, binomial, from_root, whole, true)
                : algorithm == split_binary ? mpi::broadcast_split_binary(me, vector, op.peer, op.n)
                                            : mpi::broadcast_tree(me, vector, op.peer, shape_of(op));
     case Code::reduce:
         return algorithm == rabenseifner  ? mpi::reduce_rabenseifner(me, vector, op.peer)
-               : algorithm < rabenseifner ? mpi::gather_binomial(me, vector, op.peer, Carried::whole)
-               : algorithm == linear      ? mpi::in_turn(me, op.m, op.peer, Direction::to_root, true)
+               : algorithm < rabenseifner ? mpi::along_tree(me, vector, op.peer, binomial, to_root)
+               : algorithm == linear      ? mpi::along_tree(me, op.m, op.peer, linear, to_root, whole, true)
                                           : mpi::reduce_tree(me, vector, op.peer, shape_of(op));
     case Code::allreduce:
         return algorithm == binomial ? mpi::allreduce_binomial(me, vector)
                : algorithm == ring   ? mpi::allreduce_ring(me, vector)
                                      : mpi::allreduce_across_cube(me, vector, algorithm);
     case Code::gather:
-        return algorithm == linear ? mpi::in_turn(me, op.m, op.peer, Direction::to_root)
+        return algorithm == linear ? mpi::along_tree(me, op.m, op.peer, linear, to_root)
                : algorithm == linear_posted || algorithm == on_request
                    ? mpi::gather_posted(me, op.m, op.peer, algorithm == on_request, op.n)
-                   : mpi::gather_binomial(me, op.m, op.peer, Carried::subtree);
+                   : mpi::along_tree(me, op.m, op.peer, binomial, to_root, subtree);
     case Code::scatter:
-        return algorithm == linear ? mpi::in_turn(me, op.m, op.peer, Direction::from_root)
+        return algorithm == linear ? mpi::along_tree(me, op.m, op.peer, linear, from_root)
                : algorithm == linear_posted
                    ? mpi::broadcast_tree(me, vector, op.peer, {})
-                   : mpi::scatter_binomial(me, op.m, op.peer, Carried::subtree, algorithm == near_first);
+                   : mpi::along_tree(me, op.m, op.peer, binomial, from_root, subtree, algorithm != near_first);
     case Code::allgather:
         return algorithm == bruck                ? mpi::allgather_bruck(me, op.m)
                : algorithm == neighbours         ? mpi::allgather_neighbours(me, op.m)
