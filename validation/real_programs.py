@@ -323,7 +323,7 @@ def close_recordings(options: Options, recordings: pandas.DataFrame) -> None:
     apart = 100.0 * (beside.groupby(["program", "copies"])["own_ratio"].median() - 1.0).abs()
     worst = apart.groupby("program").max()
     far, wanted, load = worst.index[worst > OWN_LIMIT_PERCENT], OWN_SHARE * len(worst), recordings["load_before"]
-    near, low, high = len(worst) - len(far), f"{load.min():.0f}", f"{load.max():.0f}"
+    near = len(worst) - len(far)
     goals = [
         at_most("own code beside copies and alone, median difference", OWN_MEDIAN_PERCENT, apart.median()),
         Goal(f"programs within {OWN_LIMIT_PERCENT:g} %", f"{wanted:g} of {len(worst)}", str(near), near >= wanted),

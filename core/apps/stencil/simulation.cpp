@@ -90,7 +90,7 @@ private:
 
     Task reduce_residual(Rank rank) {
         const mpi::Member me{engine_, world_, rank, allreduce_tag};
-        const mpi::Vector residual{parameters_.allreduce_values, 8.0, 0.0};
+        const double residual = static_cast<double>(parameters_.allreduce_values) * 8.0;
         switch (parameters_.allreduce) {
         case Allreduce::none:
             break;
@@ -98,10 +98,10 @@ private:
             co_await mpi::allreduce_binomial(me, residual);
             break;
         case Allreduce::recursive_doubling:
-            co_await mpi::allreduce_recursive_doubling(me, residual);
+            co_await mpi::allreduce_across_cube(me, residual, mpi::Algorithm::recursive_doubling);
             break;
         case Allreduce::ring:
-            co_await mpi::allreduce_ring(me, residual);
+            co_await mpi::allreduce_ring(me, residual, 8.0);
             break;
         }
     }
