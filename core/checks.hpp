@@ -1,7 +1,7 @@
 #pragma once
-// What values that come from outside of the core must hold. A struct with fields() says it in check(), beside them:
-//   void check() const { check_number("nodes", nodes, 1U, most_nodes); }
-// and check_all() asks a value and all inside of it, so that a message names the place:
+// What values that come from outside of the core must hold. A struct says the least and the most value of a field in
+// fields(), where it visits it: visit("nodes", &Machine::nodes, 1, most_nodes); and what no field says by itself in
+// check(). check_all() asks a value and all inside of it, so that a message names the place:
 //   network.remote.segments[2].bandwidth_Bps is nan; it is a number from 1e-09 to 1e+300
 
 #include <array>

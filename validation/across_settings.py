@@ -1,7 +1,5 @@
 """Programs recorded under one setting of this machine and predicted for another, against real runs under that one.
 
-    .venv/bin/python validation/across_settings.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * programs: those of real_programs.py that are built here, on 2 ranks; settings: Open MPI (plain); MPICH; Open MPI while
@@ -72,11 +70,6 @@ PAIRS = (("plain", "plain"), ("mpich", "mpich"), ("plain", "mpich"), ("mpich", "
          ("slowed", "plain"))  # fmt: skip
 
 
-def built() -> list[Real]:
-    """The programs that are built here."""
-    return real_programs.programs("mpich")
-
-
 def calibrated(setting: Setting, *, quick: bool) -> None:
     """Makes the platform of a setting, with its library first on PATH."""
     folder = WORK / "bin" / setting.library
@@ -105,7 +98,7 @@ def recorded(setting: Setting, program: Real, times: int) -> Path:
 def compared(options: Options) -> pandas.DataFrame:
     """A row a pair of settings and program; real runs have a table of their own."""
     quick = options.quick
-    chosen = built()[-2:] if quick else built()
+    chosen = real_programs.programs("mpich")[-2 if quick else 0 :]  # those that are built here
     WORK.mkdir(parents=True, exist_ok=True)
     os.environ.update(SINGLE)
     for library in {setting.library for setting in SETTINGS.values()}:
@@ -191,4 +184,4 @@ another program has is in no model.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

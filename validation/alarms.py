@@ -1,8 +1,6 @@
 """Alarms beside the raw test, Otava and PELT, on simulated streams: what is false, and what is found when.
 
-    .venv/bin/python validation/alarms.py [--quick] [--part nulls] [--otava PYTHON]
-
-PELT needs `pip install ruptures`; PYTHON is an interpreter that has Apache Otava (an environment of its own). 15
+PELT needs `pip install ruptures`; --otava takes an interpreter that has Apache Otava (an environment of its own). 15
 minutes; a part by itself replaces its section of docs/evidence/alarms.md.
 
 Fixed before any result of these seeds was looked at; the method was chosen on others: the noise of

@@ -1,7 +1,5 @@
 """Block sizes that were not measured: real HPL on this machine against predictions between and beyond those that were.
 
-    .venv/bin/python validation/block_sizes.py [--folder DIR] [--platform FILE] [--quick] [--summarise]
-
 Eight minutes of an otherwise idle machine of two cores, 84 real runs. Fixed before any result was looked at:
 
 * calibration: `lepaute calibrate --nb 64,128,256`, seed 1; cases: N = 3000 and 6000, NB = 16 to 256 (seven), grids 1 x
@@ -27,7 +25,6 @@ from support.report import Goal, Options, run_study
 
 from lepaute import Hpl, Platform, load_platform
 
-STUDY = "block_sizes"
 MEASURED, BETWEEN, BEYOND = (64, 128, 256), (96, 192), (16, 32)
 BLOCK_SIZES = tuple(sorted((*MEASURED, *BETWEEN, *BEYOND)))
 ORDERS, GRIDS, RUNS, REPEATS = (3000, 6000), ((1, 2), (2, 1)), 10, 3
@@ -93,13 +90,11 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         tau = kendalltau(part["predicted_time_s"], part["measured_time_s"]).statistic if len(part) > 1 else math.nan
         reached = f"{right} of {len(pairs)}, Kendall's tau {tau:.2f}"
         goals.append(Goal(f"order at {grid}", "every pair", reached, right == len(pairs) if pairs else None))
-        best = part.loc[part["predicted_time_s"].idxmin()] if len(part) else None
-        if best is not None:
+        if len(part):
+            best = part.loc[part["predicted_time_s"].idxmin()]
             slower = 100.0 * (best["measured_time_s"] / part["measured_time_s"].min() - 1.0)
-            what, goal = (
-                f"named best at {grid}: NB {best['nb']:.0f}",
-                f"at most {TELLING_PERCENT:g} % slower than the fastest",
-            )
+            what = f"named best at {grid}: NB {best['nb']:.0f}"
+            goal = f"at most {TELLING_PERCENT:g} % slower than the fastest"
             goals.append(Goal(what, goal, f"{slower:.1f} %", bool(slower <= TELLING_PERCENT)))
     return goals
 
@@ -127,4 +122,4 @@ def telling_pairs(part: pandas.DataFrame) -> Iterator[tuple[int, int, bool]]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, TEXT, own=OWN)
+    run_study(compared, judged, TEXT, own=OWN)

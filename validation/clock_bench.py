@@ -1,7 +1,5 @@
 """Six ways to synchronise clocks, simulated with clocks whose offsets and drifts are known.
 
-    .venv/bin/python validation/clock_bench.py [--summarise]
-
 The sources of the probes run under `lepaute emulate` on dahu-2020-01 (computing none). Fixed before the seeds were
 looked at (other seeds served to write the code): methods with their defaults; clocks up to 1 s off, drifting by up to
 100 ppm, drawn anew for each synchronisation; messages late by exponential times of 1 us, one in a hundred of 50 us;
@@ -30,15 +28,13 @@ import numpy as np
 import pandas
 from matplotlib.figure import Figure
 from support.real_runs import LEPAUTE
-from support.report import Goal, close, options_of, run_main, stored, write_atomic
+from support.report import ROOT, Goal, Options, run_study, write_atomic
 
-ROOT = Path(__file__).resolve().parents[1]
 CLOCKS = ("clock_sync", "clock_exchange", "clock_model", "clock_offset", "clock_source")
 SOURCES = ("probe_clocks", *CLOCKS, "probe_common", "probe_mpi")
 MAKEFILE = """probe-clocks: {sources}
 \tmpicc -std=c11 -D_GNU_SOURCE -O2 -o $@ {sources} -lm
 """
-STUDY = "clock_bench"
 SOURCE = "clock_bench.csv.gz: simulated clocks; medians of trials, 5 to 95 % of them"
 METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
 OFFSETS_ALONE = ("SKaMPI", "Netgauge")
@@ -68,11 +64,8 @@ SETTINGS = (
 )
 
 
-def main() -> int:
-    options = options_of(__doc__, (), has_quick=False)
-    errors = stored(options, STUDY, lambda: pandas.concat([run(setting) for setting in SETTINGS], ignore_index=True))
-    goals = judged(errors)
-    return close(options, STUDY, goals, page(errors), *picture(errors, goals), SOURCE)
+def simulated(_: Options) -> pandas.DataFrame:
+    return pandas.concat([run(setting) for setting in SETTINGS], ignore_index=True)
 
 
 def run(setting: Setting) -> pandas.DataFrame:
@@ -198,4 +191,4 @@ def picture(errors: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_study(simulated, judged, page, picture, has_quick=False, packed="", source=SOURCE)

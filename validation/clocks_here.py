@@ -1,7 +1,5 @@
 """Clocks synchronised on this machine, where errors are known: all ranks share the clock that theirs are made of.
 
-    .venv/bin/python validation/clocks_here.py [--summarise]
-
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * shifted: 2 ranks of Open MPI and MPICH; rank 1's clock is up to 1 s off and drifts by up to 100 ppm, drawn anew; 10
@@ -27,13 +25,11 @@ import numpy as np
 import pandas
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
 from support.real_runs import LEPAUTE
-from support.report import Goal, at_least, close, in_scratch, markdown, options_of, run_main, stored
+from support.report import ROOT, Goal, Options, at_least, in_scratch, markdown, run_study
 
 from lepaute.simulate.trace.reading import read_trace
 
-ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-STUDY = "clocks_here"
 METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
 OFFSETS_ALONE = ("SKaMPI", "Netgauge")
 MADE = ("--made", "1", "--ahead-s", "1", "--drift", "1e-4", "--after-s", "0,5,20")
@@ -41,13 +37,7 @@ TRIALS, HOSTS, HOST_TRIALS, RECORDINGS, TSC_MPIRUNS, TSC_AFTER_S = 10, 4, 3, 5, 
 SHIFT_NS = 1_000_000_000
 
 
-def main() -> int:
-    options = options_of(__doc__, (), has_quick=False)
-    errors = stored(options, STUDY, partial(in_scratch, "clocks-here-", measured))
-    return close(options, STUDY, judged(errors), page(errors))
-
-
-def measured(folder: Path) -> pandas.DataFrame:
+def measured(_: Options, folder: Path) -> pandas.DataFrame:
     """A row an error: part, library, mpirun, trial, method, rank, after_s, error_ns, deviation_ns, bound_ns, Hz."""
     programs = {library: program(library, SYNCHRONISATION, folder) for library in LIBRARIES}
     frames = []
@@ -82,7 +72,6 @@ def on_hosts(probe: Program, folder: Path) -> pandas.DataFrame:
 
     names = [f"node{number}" for number in range(1, HOSTS + 1)]
     with sshd_farm(folder / "sshd", names) as farm:
-        assert probe.library.launcher is not None
         hostfile = folder / "hostfile"
         hostfile.write_text(probe.library.launcher.hostfile_text(names, 1))
         return synchronised(
@@ -102,7 +91,6 @@ def recorded(probe: Program, folder: Path) -> pandas.DataFrame:
     binary, trace = folder / "recorded", folder / "trace.parquet"
     source = Path(__file__).parent / "support" / "recorded_shift.c"
     probe.library.compile(["-O2", str(source), "-o", str(binary)], what="building the program to record")
-    assert probe.library.launcher is not None
     start = probe.library.launcher.start(2, cores=(0, 1), options=("-x", "LEPAUTE_RECORD_TEST_SHIFT_NS"))
     variables = {**os.environ, **start.environment, "LEPAUTE_RECORD_TEST_SHIFT_NS": str(SHIFT_NS)}
     record = [*LEPAUTE, "record", "--force", "-o", str(trace), "--"]
@@ -201,4 +189,4 @@ counter (figures 2 and 3): frequency of rank 0, MHz, and how two ranks of one ma
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_study(partial(in_scratch, "clocks-here-", measured), judged, page, has_quick=False, packed="")

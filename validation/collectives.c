@@ -42,10 +42,6 @@ int main(int argc, char **argv) {
         MPI_Reduce_scatter(sent, received, counts, MPI_DOUBLE, MPI_SUM, all);
     else
         MPI_Abort(all, 2);
-    free(sent);
-    free(received);
-    free(counts);
-    free(places);
     MPI_Finalize();
     return 0;
 }

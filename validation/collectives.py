@@ -1,7 +1,5 @@
 """Collective operations against SMPI with the same algorithm forced, and against its selectors.
 
-    .venv/bin/python validation/collectives.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * platform: dahu-2020-01 with the settings of native_against_smpi.py and exact sharing, a rank a node; messages of a
@@ -253,4 +251,4 @@ number and bytes between any two of 2 to 8 ranks (`tests/end_to_end/test_collect
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

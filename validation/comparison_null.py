@@ -1,7 +1,5 @@
 """`lepaute compare` of a library with itself: how often it sees a difference where there is none.
 
-    .venv/bin/python validation/comparison_null.py [--kind KIND] [--summarise]
-
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * same: 20 campaigns of one library under two prefixes, Open MPI and MPICH in turn; Bcast and Allreduce of 8 bytes, 1
@@ -15,8 +13,10 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
 * beside it the usual order, all of one library first, and the test of Mann and Whitney, without blocks.
 """
 
+import contextlib
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from support.report import Goal, close, in_scratch, options_of, run_main, say, s
 
 STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")
+CALLS = {"ops": "bcast,allreduce", "sizes": "8,1K,32K", "calls": 40}
 #: Campaigns by kind.
 CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
 #: Of each library.
@@ -94,61 +95,55 @@ def campaigns(kind: str, folder: Path) -> pandas.DataFrame:
         family = LIBRARIES[campaign % 2]
         libraries = [f"{label}={folder / family / label}" for label in ("first", "second")]
         mpiruns = MPIRUNS[kind]
-        with Disturbance(kind, sign, 3 + campaign % 3) as disturbance:
-            table = measured(
-                libraries, "bcast,allreduce", "8,1K,32K", 40, mpiruns, seed=campaign + 1, progress=disturbance.told
-            )
+        with disturbance(kind, sign, 3 + campaign % 3) as told:
+            table = measured(libraries, **CALLS, mpiruns=mpiruns, seed=campaign + 1, progress=told)
         tables.append(table.assign(kind=kind, campaign=campaign, family=family))
         say(f"campaign {campaign + 1}: {kind}, {family}")
     return pandas.concat(tables, ignore_index=True)
 
 
-class Disturbance:
-    """What happens while some mpiruns are measured: a program that takes core 0, or the sign to be slow."""
+@contextlib.contextmanager
+def disturbance(kind: str, sign: Path, period: int) -> Iterator[Callable[[str, float], None]]:
+    """What happens while some mpiruns are measured: a program that takes core 0, or the sign to be slow.
 
-    def __init__(self, kind: str, sign: Path, period: int) -> None:
-        self._kind, self._sign, self._period, self._program = kind, sign, period, None
+    It is given the progress of a campaign: "mpirun 7 of 36: first".
+    """
+    programs: list[subprocess.Popen[bytes]] = []
 
-    def told(self, message: str, _share: float) -> None:
-        """Of the progress of a campaign: "mpirun 7 of 36: first"."""
+    def end() -> None:
+        sign.unlink(missing_ok=True)
+        while programs:
+            programs[-1].kill()
+            programs.pop().wait()
+
+    def told(message: str, _share: float) -> None:
         words = message.split()
         if words[0] != "mpirun":
             return
         number, count = int(words[1]) - 1, int(words[3].rstrip(":"))
-        chosen = number % self._period == 0 if self._kind == "periodic" else count / 3 <= number < 2 * count / 3
-        if not chosen:
-            self._end()
-        elif self._kind in ("slowed", "periodic"):
-            self._sign.touch()
-        elif self._kind == "disturbed" and self._program is None:
+        if not (number % period == 0 if kind == "periodic" else count / 3 <= number < 2 * count / 3):
+            end()
+        elif kind in ("slowed", "periodic"):
+            sign.touch()
+        elif kind == "disturbed" and not programs:
             endless = [sys.executable, "-c", "import os; os.sched_setaffinity(0, {0})\nwhile True: pass"]
-            self._program = subprocess.Popen(endless)
+            programs.append(subprocess.Popen(endless))
 
-    def _end(self) -> None:
-        self._sign.unlink(missing_ok=True)
-        if self._program is not None:
-            self._program.kill()
-            self._program.wait()
-            self._program = None
-
-    def __enter__(self) -> "Disturbance":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
+    try:
+        yield told
+    finally:
+        end()
 
 
 def rows(table: pandas.DataFrame) -> list[dict[str, object]]:
     """A row of a campaign each: p-values before and after the correction, and the p-value of the usual order."""
-    kind, campaign, family = table.iloc[0][["kind", "campaign", "family"]]
+    about = table.iloc[0][["kind", "campaign", "family"]].to_dict()
     return [
         {
-            "kind": kind,
-            "campaign": campaign,
-            "family": family,
+            **about,
             "p_value": one.p_value,
             "decided": one.p_corrected <= LEVEL,
-            "usual_p_value": usual(table, kind, one.operation, one.size_bytes),
+            "usual_p_value": usual(table, about["kind"], one.operation, one.size_bytes),
         }
         for one in judged(table, "first", "second")
     ]

@@ -1,7 +1,5 @@
 """The same comparison of Open MPI and MPICH made twice, and a longer one as its reference.
 
-    .venv/bin/python validation/comparison_repeated.py [--part PART] [--summarise]
-
 Fixed before anything was looked at; other programs use the machine meanwhile, at any load:
 
 * Bcast, Allreduce and Alltoall of 8 bytes, 1, 16 and 128 KiB (12 rows), 2 ranks, 40 calls; 30 blocks, the reference of
@@ -28,7 +26,8 @@ from lepaute.kit.text import exact_size
 from lepaute.measure.compare.verdicts import Verdict
 
 STUDY = "comparison_repeated"
-OPS, SIZES, CALLS, BLOCKS, REFERENCE = "bcast,allreduce,alltoall", "8,1K,16K,128K", 40, 30, 100
+CALLS = {"ops": "bcast,allreduce,alltoall", "sizes": "8,1K,16K,128K", "calls": 40}
+BLOCKS, REFERENCE = 30, 100
 CAMPAIGNS = (("first", BLOCKS, 1), ("reference", REFERENCE, 2), ("second", BLOCKS, 3))
 LEFT, RIGHT = "openmpi", "mpich"
 LEAST = 5
@@ -50,7 +49,8 @@ def main() -> int:
     lines, every = [TITLE], []
     for part, table in zip(PARTS, tables, strict=True):
         found = {name: by_row(judged(one, LEFT, RIGHT)) for name, one in table.groupby("campaign")}
-        forecasts = forecast_rows(found, table[table["campaign"] == "reference"])
+        needed = deciding(table[table["campaign"] == "reference"], range(LEAST, REFERENCE + 1))
+        forecasts = with_forecasts(found, dict.fromkeys(CONTINUED, needed))
         continued = continued_rows(found, table)
         goals = goals_of(found, forecasts, continued)
         lines.append(section(WORDS[part], found, continued, table, goals))
@@ -60,18 +60,16 @@ def main() -> int:
 
 def successive() -> pandas.DataFrame:
     """Three campaigns, one after the other; `campaign` says which."""
-    return pandas.concat(
-        [
-            measured([LEFT, RIGHT], OPS, SIZES, CALLS, blocks, seed).assign(campaign=name)
-            for name, blocks, seed in CAMPAIGNS
-        ],
-        ignore_index=True,
-    )
+    tables = [
+        measured([LEFT, RIGHT], **CALLS, mpiruns=blocks, seed=seed).assign(campaign=name)
+        for name, blocks, seed in CAMPAIGNS
+    ]
+    return pandas.concat(tables, ignore_index=True)
 
 
 def interleaved() -> pandas.DataFrame:
     """One campaign whose mpiruns are dealt to three; they keep their blocks."""
-    table = measured([LEFT, RIGHT], OPS, SIZES, CALLS, 2 * BLOCKS + REFERENCE, seed=4)
+    table = measured([LEFT, RIGHT], **CALLS, mpiruns=2 * BLOCKS + REFERENCE, seed=4)
     table["campaign"] = [
         next((name for name, mine in DEALT.items() if number % DEAL in mine), "reference") for number in numbers(table)
     ]
@@ -94,13 +92,8 @@ def by_row(verdicts: tuple[Verdict, ...]) -> Rows:
     return {(row.operation, row.size_bytes): row for row in verdicts}
 
 
-def forecast_rows(found: dict[str, Rows], reference: pandas.DataFrame) -> list[Forecast]:
-    """Of each undecided row of both campaigns; mpiruns by the reference are infinite where 100 do not decide."""
-    return with_forecasts(found, dict.fromkeys(CONTINUED, deciding(reference, range(LEAST, REFERENCE + 1))))
-
-
 def continued_rows(found: dict[str, Rows], table: pandas.DataFrame) -> list[Forecast]:
-    """The same, with the mpiruns that decide where the campaign goes on with the blocks of the reference."""
+    """Forecasts, with the mpiruns that decide where the campaign goes on with the blocks of the reference."""
     later = table[table["campaign"] == "reference"]
     needed = {}
     for name in CONTINUED:
@@ -127,6 +120,7 @@ def deciding(table: pandas.DataFrame, counts: Sequence[int]) -> dict[tuple[str, 
 
 
 def with_forecasts(found: dict[str, Rows], needed: dict[str, dict[tuple[str, int], float]]) -> list[Forecast]:
+    """Of each undecided row of both campaigns; mpiruns are infinite where none of those at hand decides."""
     return [
         (name, key, one.forecast.likely, needed[name].get(key, np.inf))
         for name in CONTINUED

@@ -1,7 +1,5 @@
 """How far repetitions of a whole comparison of MPI libraries differ, by what a benchmark reports of it.
 
-    .venv/bin/python validation/comparison_spread.py [--archives DIR] [--summarise]
-
 Figure 29 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form: 30 trials, each a whole `lepaute compare
 openmpi mpich --ops bcast` of 30 mpiruns a library, 2 ranks; every scheme of `support/one_run.py` reads the same rows.
 Fixed before anything was looked at:
@@ -17,7 +15,7 @@ in how many trials the verdict is the same. Corrected then: SKaMPI's rule leaves
 """
 
 import subprocess
-import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,7 @@ import pandas
 from matplotlib.figure import Figure
 from support.one_run import one_run_values
 from support.real_runs import LEPAUTE
-from support.report import Goal, close, markdown, options_of, run_main, stored
+from support.report import Goal, Options, in_scratch, markdown, run_study
 
 from lepaute.kit.text import exact_size, significant
 from lepaute.measure.archive import Archive, mpi_campaign
@@ -33,7 +31,6 @@ from lepaute.measure.compare.resampling import TRIALS, normalised
 from lepaute.measure.compare.summaries import mpirun_summaries
 from lepaute.measure.compare.verdicts import verdicts
 
-STUDY = "comparison_spread"
 SOURCE = "comparison_spread.csv.gz: 30 trials; box: quartiles and median, whiskers: least and greatest, dashed: 5 %"
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 COMMAND = [
@@ -53,19 +50,9 @@ LIMIT, LIMIT_BYTES = 0.05, 16_384
 OWN = {"--archives": {"type": Path, "help": "folder that keeps the archives of the trials"}}
 
 
-def main() -> int:
-    options = options_of(__doc__, (), own=OWN, has_quick=False)
-    values = stored(options, STUDY, lambda: all_trials(options.own.archives), "%.4g")
-    found = spreads(values)
-    goals = judged(found)
-    return close(options, STUDY, goals, page(values, found), *picture(found, goals), SOURCE)
-
-
-def all_trials(archives: Path | None) -> pandas.DataFrame:
-    with tempfile.TemporaryDirectory(prefix="comparison-spread-") as name:
-        folder = archives or Path(name)
-        frames = [values_of(measured(folder, trial)).assign(trial=trial) for trial in range(1, TRIALS + 1)]
-    return pandas.concat(frames)
+def all_trials(options: Options, scratch: Path) -> pandas.DataFrame:
+    folder = options.own.archives or scratch
+    return pandas.concat(values_of(measured(folder, trial)).assign(trial=trial) for trial in range(1, TRIALS + 1))
 
 
 def measured(folder: Path, trial: int) -> Archive:
@@ -112,13 +99,9 @@ def spreads(values: pandas.DataFrame) -> pandas.DataFrame:
     return long
 
 
-def greatest(found: pandas.DataFrame) -> "pandas.Series[float]":
-    """The spread of each scheme, library and size, a share."""
-    return found.groupby(["scheme", "library", "size_bytes"])["normalised"].max() - 1
-
-
-def judged(found: pandas.DataFrame) -> list[Goal]:
-    spread = greatest(found)
+def judged(values: pandas.DataFrame) -> list[Goal]:
+    found = spreads(values)
+    spread = found.groupby(["scheme", "library", "size_bytes"])["normalised"].max() - 1
     goals = []
     for library, title in LIBRARIES.items():
         here, what = spread["mpiruns", library, LIMIT_BYTES], f"{title}, {exact_size(LIMIT_BYTES)}"
@@ -150,7 +133,8 @@ def ratios(values: pandas.DataFrame, found: pandas.DataFrame) -> tuple[pandas.Da
     return every, decided
 
 
-def page(values: pandas.DataFrame, found: pandas.DataFrame) -> str:
+def page(values: pandas.DataFrame) -> str:
+    found = spreads(values)
     sizes = sorted(found["size_bytes"].unique())
     every, decided = ratios(values, found)
     of_ratio = every.groupby(["scheme", "size_bytes"])["ratio"].agg(lambda each: each.max() / each.min() - 1)
@@ -192,8 +176,9 @@ def level_correlation(found: pandas.DataFrame) -> tuple[float, float]:
     return min(each), max(each)
 
 
-def picture(found: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
+def picture(values: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
     """Run-times of the trials by size, and what they show."""
+    found = spreads(values)
     figure = Figure(figsize=(3 * len(SCHEMES), 6.6), layout="constrained")
     axes = figure.subplots(2, len(SCHEMES), sharey=True, sharex=True)
     sizes = sorted(found["size_bytes"].unique())
@@ -219,4 +204,5 @@ def picture(found: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    run_main(main)
+    rows = partial(in_scratch, "comparison-spread-", all_trials)
+    run_study(rows, judged, page, picture, own=OWN, has_quick=False, packed="%.4g", source=SOURCE)

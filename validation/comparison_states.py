@@ -1,7 +1,5 @@
 """`lepaute compare` on a machine with two speeds, and on one that is never quiet: which mpiruns decide.
 
-    .venv/bin/python validation/comparison_states.py [--campaigns K] [--seed S] [--quick] [--summarise]
-
 Fixed before the first result: campaigns of two libraries, 4 rows, 54 s after the trials; an mpirun takes 1.2 s, the
 last 0.6 s calls, 40 of each row in 4 batches. Standard deviations of logarithms: a call 15 %, an mpirun 2.5 %, each row
 in it 2 % (Student, 3 degrees); "wide": three times both. Now and then the machine takes twice as long: for 2 to 20 s,
@@ -41,7 +39,6 @@ from lepaute.stats.aligned_ranks import BLOCK, aligned_rank_test
 from lepaute.stats.disturbance import slow_limit
 from lepaute.stats.multiple_tests import benjamini_hochberg
 
-STUDY = "comparison_states"
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 ROWS, LEFT_S, BUDGET_S, MPIRUN_S, CALLS_S, SENTINEL_S, SENTINEL_SD = 4, 54.0, 60.0, 1.2, 0.6, 0.12, 0.05
@@ -293,4 +290,4 @@ def table(frame: pandas.DataFrame, names: Sequence[str], worlds: Iterable[str]) 
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, text, own=OWN)
+    run_study(simulated, judged, text, own=OWN)

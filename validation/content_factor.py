@@ -1,7 +1,5 @@
 """What matrices hold, and how long dgemm takes: the tests of `lepaute fit` on the published bit-flip experiment.
 
-    .venv/bin/python validation/content_factor.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any test was run; the medians of the jobs were seen, and the goals are what the thesis says (8.5):
 
 * data: experiment/bit-flips, calls of dgemm on dahu-1, 8000 for each content: one value, a sequence, random numbers;
@@ -21,7 +19,6 @@ from support.report import Goal, Options, run_study
 
 from lepaute.stats.permutation import permutation_test
 
-STUDY = "content_factor"
 FOLDER = "experiment/bit-flips"
 STUDIES = {"matrix_content": "generation_method_perf", "mask_size": "mask_size_perf"}
 NEEDS = tuple(f"{FOLDER}/{name}.csv.gz" for name in STUDIES.values())
@@ -115,4 +112,4 @@ can show an effect that is not due to jobs. Some processors do not show it (thes
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=NEEDS, dtype={"level": str})
+    run_study(compared, judged, text, needs=NEEDS, dtype={"level": str})

@@ -1,7 +1,5 @@
 """Nodes whose cores share a clock and a memory: is a full node predicted from a calibration under several loads?
 
-    .venv/bin/python validation/crowded_nodes.py [--seeds K] [--quick] [--summarise]
-
 A node is made up, calibrated under the loads of `lepaute calibrate` and, for comparison, on two neighbouring cores
 alone, as versions before 0.11 did; both are fitted, HPL is predicted with 20 draws and run 20 times, each on another
 day. Fixed before the first result:
@@ -24,13 +22,11 @@ from pathlib import Path
 import numpy as np
 import pandas
 from support.report import Goal, Options, at_least, at_most, run_study
-from truth.law import NB, Effects, Law, Scatter, law_of
+from truth.law import NB, Effects, Scatter, law_of
 from truth.loads import Node, placement, true_runs_s, write_calibration, write_two_core_calibration
+from truth.runs import columns_of, fitted
 
-from lepaute import fit
-from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
-from lepaute.simulate.platform import Platform
 
 STUDY = "crowded_nodes"
 SCATTER = Scatter(call=0.03, process=0.005, day=0.01, core=0.01)
@@ -102,58 +98,20 @@ def judged_node(kind: str, node: Node, seed: int, folder: Path) -> list[dict[str
         "loads": fitted(write_calibration(folder / "loads.zip", node, law, effects, rng)),
         "two cores": fitted(write_two_core_calibration(folder / "two.zip", node, law, effects, rng)),
     }
-    return [
-        case
-        for name, (cores, shape, n) in placements(node).items()
-        for case in cases(kind, node, seed, name, (cores, shape, n), platforms, law, effects, rng)
-    ]
-
-
-def fitted(path: Path) -> Platform:
-    """The platform of an archive, which is removed."""
-    platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
-    path.unlink()
-    return platform
-
-
-def cases(
-    kind: str,
-    node: Node,
-    seed: int,
-    name: str,
-    where: tuple[tuple[int, ...], tuple[int, int], int],
-    platforms: dict[str, Platform],
-    law: Law,
-    effects: Effects,
-    rng: np.random.Generator,
-) -> list[dict[str, object]]:
-    """A placement, predicted from both calibrations."""
-    cores, (p, q), n = where
-    hpl = Hpl(n=n, nb=NB, p=p, q=q)
-    times = np.array(true_runs_s(hpl, node, law, effects, cores, RUNS, rng))
     rows = []
-    for calibration, platform in platforms.items():
-        spread = predict(hpl, platform, runs=RUNS, seed=seed, mapping=placement(cores)).time_s
-        assert spread.low is not None
-        assert spread.high is not None
-        rows.append(
-            {
-                "node": kind, "seed": seed, "placement": name, "n": n, "grid": f"{p}x{q}", "calibration": calibration,
-                "predicted_s": spread.mean, "low_s": spread.low, "high_s": spread.high,
-                "true_mean_s": float(times.mean()), "true_sd_s": float(times.std(ddof=1)), "runs": len(times),
-                "inside": int(np.count_nonzero((times >= spread.low) & (times <= spread.high))),
-            }
-        )  # fmt: skip
+    for name, (cores, (p, q), n) in placements(node).items():
+        hpl = Hpl(n=n, nb=NB, p=p, q=q)
+        times = np.array(true_runs_s(hpl, node, law, effects, cores, RUNS, rng))
+        case = {"node": kind, "seed": seed, "placement": name, "n": n, "grid": f"{p}x{q}"}
+        for calibration, platform in platforms.items():
+            spread = predict(hpl, platform, runs=RUNS, seed=seed, mapping=placement(cores)).time_s
+            inside = int(np.count_nonzero((times >= spread.low) & (times <= spread.high)))
+            rows.append({**case, "calibration": calibration, **columns_of(spread, times), "inside": inside})
     return rows
 
 
-def errors(frame: pandas.DataFrame) -> pandas.Series:
-    """Of the predicted mean, per cent."""
-    return 100.0 * (frame["predicted_s"] / frame["true_mean_s"] - 1.0)
-
-
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    frame = frame.assign(error=errors(frame))
+    frame = frame.assign(error=100.0 * (frame["predicted_s"] / frame["true_mean_s"] - 1.0))
     full = frame[frame["placement"] == FULL]
     loads, two = (full[full["calibration"] == name] for name in ("loads", "two cores"))
     off = float(two.loc[two["node"] == BOTH, "error"].abs().min())
@@ -167,4 +125,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, TEXT, own=OWN)
+    run_study(simulated, judged, TEXT, own=OWN)

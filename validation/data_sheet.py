@@ -1,7 +1,5 @@
 """Platforms from a data sheet (`lepaute platform new`) against real runs of HPL: Dahu, and a machine with two cores.
 
-    .venv/bin/python validation/data_sheet.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at, the constants of `lepaute.simulate.platform.data_sheet` included:
 
 * Dahu: `--nodes 32 --cores 2x16 --dgemm 29.5G --link 100Gb --latency 1.5us --memory 192G`; the rate is the mean of
@@ -24,7 +22,6 @@ from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, half_width
 from lepaute import Hpl, Platform, load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
-STUDY = "data_sheet"
 REAL = "dahu/hpl/temperature_real.csv"
 MONTHS = ("2018-10", "2020-10")
 MAX_HALF_WIDTH_PERCENT = 20.0
@@ -63,7 +60,6 @@ def compared(options: Options) -> pandas.DataFrame:
 
 def row_of(platform: Platform, hpl: Hpl, real_s: pandas.Series, fidelity: str) -> dict[str, object]:
     (outcome,) = predict_all([Case(f"{platform.name}, N = {hpl.n}", hpl, platform, RUNS)], fidelity)
-    assert outcome.prediction is not None
     where = {"machine": platform.name, "n": hpl.n, "p": hpl.p, "q": hpl.q}
     return {**where, **columns_of(outcome.prediction, real_s)}
 
@@ -99,4 +95,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=(REAL,))
+    run_study(compared, judged, text, needs=(REAL,))

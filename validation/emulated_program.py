@@ -1,7 +1,5 @@
 """A small real program on two ranks of this machine, against its emulation on the platform that was calibrated here.
 
-    .venv/bin/python validation/emulated_program.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * program: examples/emulation/summa_fortran: a matrix product in Fortran, dgemm between broadcasts;
@@ -51,6 +49,11 @@ MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 10.0, 10.0
 CALIBRATIONS = 2
 PROGRAM_LIMIT_S, EMULATION_LIMIT_S, CALIBRATION_LIMIT_S = 120.0, 300.0, 900.0
 LOOK_S, WAIT_TO_CALIBRATE_S, WAIT_TO_RUN_S = 2.0, 180.0, 300.0
+#: Where other load makes the numbers worthless.
+DISTURBED = """**Other load disturbed the calibration, twice: what follows shows how much that matters, and nothing \
+about the emulation.** It is to be repeated on a quiet machine.
+
+"""
 TIME = re.compile(r"^time: +([\d.]+) s$", re.MULTILINE)
 
 
@@ -210,21 +213,11 @@ A matrix product in Fortran (`examples/emulation/summa_fortran`) on two ranks, e
 the platform that `lepaute calibrate` wrote here and then run here. Error: mean of the emulated times / mean of the real
 times − 1 (`validation/emulated_program.py`).
 
-{warning(frame)}{{goals}}
+{DISTURBED if frame["calibration_disturbed"].any() else ""}{{goals}}
 
 {{cases}}
 """
 
 
-def warning(frame: pandas.DataFrame) -> str:
-    """A sentence where other load makes the numbers worthless."""
-    if not frame["calibration_disturbed"].any():
-        return ""
-    return (
-        "**Other load disturbed the calibration, twice: what follows shows how much that matters, and nothing about "
-        "the emulation.** It is to be repeated on a quiet machine.\n\n"
-    )
-
-
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

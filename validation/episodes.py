@@ -1,7 +1,5 @@
 """Episodes that no counter shows: what leaving them out, and a slow state, do to the intervals of further runs.
 
-    .venv/bin/python validation/episodes.py [--machines K] [--seed S] [--quick] [--summarise]
-
 Simulated truth, fixed before the first full result. A core's speed wanders (11 %, correlation time 0.3 s), blocks and
 launches differ by 0.5 %, processes by 1 %, steps by 0.5 % (standard deviations of the logarithm). Now and then all
 cores take 1.7 times as long: gaps exponential, lengths uniform in 0.5 to 1.5 times their mean. A calibration has seven
@@ -364,8 +362,8 @@ def searched(options: Options) -> pandas.DataFrame:
     return frame.groupby(["network", "episodes", "search"], sort=False).mean().round(2).reset_index()
 
 
-def judged(frame: pandas.DataFrame) -> list[Goal]:
-    """Coverage of the treatment that the package has, and what a long run's interval is wider than need be."""
+def judged(frame: pandas.DataFrame, messages: pandas.DataFrame) -> list[Goal]:
+    """Coverage of what the package does, how much too wide a long interval is, and what is found in nothing."""
     table, goals = frame.set_index(KEYS), []
     for kind in KINDS:
         for which in ("undisturbed", "any"):
@@ -373,19 +371,11 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
             inside, error = 100.0 * row["inside"], 100.0 * row["error"]
             what, seen = f"{which} runs of 8 s inside, episodes: {kind}", f"{inside:.1f} ± {error:.1f} %"
             goals.append(Goal(what, "93 to 97 %", seen, bool(93.0 <= inside <= 97.0)))
-    ratio = _half_width(table, "none", 100.0, "lepaute") / _half_width(table, "none", 100.0, "oracle")
+    half = table["half_width"]["none", 100.0, "undisturbed"]
+    ratio = float(half["lepaute"] / half["oracle"])
     goals.append(Goal("half-width at 100 s over an oracle's, no episodes", "at most 1.3", f"{ratio:.2f}", ratio <= 1.3))
-    return goals
-
-
-def _half_width(table: pandas.DataFrame, kind: str, seconds: float, treatment: str) -> float:
-    return float(table.loc[(kind, seconds, "undisturbed", treatment), "half_width"])
-
-
-def found_in_messages(frame: pandas.DataFrame) -> list[Goal]:
-    """How often the package finds something where nothing is."""
-    nothing = frame[(frame["episodes"] == "none") & (frame["search"] == "lepaute")]
-    return [at_most("archives without episodes that lose messages, any network", 5.0, float(nothing["archives"].max()))]
+    nothing = messages[(messages["episodes"] == "none") & (messages["search"] == "lepaute")]["archives"]
+    return [*goals, at_most("archives without episodes that lose messages, any network", 5.0, float(nothing.max()))]
 
 
 def text_of_messages(frame: pandas.DataFrame) -> str:
@@ -432,8 +422,7 @@ def main() -> int:
     ]
     for name, frame in zip(makers, frames, strict=True):
         options.write(name, frame)
-    goals = [*judged(frames[0]), *found_in_messages(frames[1])]
-    return close(options, STUDY, goals, f"{text(frames[0])}{text_of_messages(frames[1])}\n{{goals}}\n")
+    return close(options, STUDY, judged(*frames), f"{text(frames[0])}{text_of_messages(frames[1])}\n{{goals}}\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """The factorial study on 1024 cores of Dahu: 36 configurations of HPL, predicted, real, and as published.
 
-    .venv/bin/python validation/factorial.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
 * data: dahu/hpl/factorial_real.csv, 8 real runs of January 2020 for each of 36 of the 72 combinations of block size,
@@ -27,7 +25,6 @@ from support.simulations import Case, columns_of, coverage_goals, predict_all
 from lepaute import Hpl, load_platform
 from lepaute.simulate.apps.hpl.parameters import BROADCASTS, SWAPS
 
-STUDY = "factorial"
 REAL, PUBLISHED = "dahu/hpl/factorial_real.csv", "dahu/hpl/factorial_simulated.csv"
 RUNS = 12
 PLATFORM = "dahu-2020-01"
@@ -244,4 +241,4 @@ def picture(frame: pandas.DataFrame, goals: Sequence[Goal]) -> tuple[Figure, str
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, picture, needs=(REAL, PUBLISHED))
+    run_study(compared, judged, text, picture, needs=(REAL, PUBLISHED))

@@ -1,7 +1,5 @@
 """Damaged inputs given to every reader: each must be read, or refused in one line that can be printed.
 
-    .venv/bin/python validation/fuzz_readers.py [COUNT] [--seed S] [--minutes M] [--only KIND ...] [--processes P]
-
 COUNT mutants (default 2,000; `make fuzz` runs 200,000, `make test` 4,000 with a seed of its own) shared by the kinds of
 input in tests/mutants/readers.py, fewer of those that take longer to read, and archives of experiments
 (tests/mutants/archives.py), most of them sealed again. What is read goes through all that precedes a simulation.

@@ -1,7 +1,5 @@
 """The generative model against the published day-by-day calibrations: does what it draws look like what was measured?
 
-    .venv/bin/python validation/generative.py [--reference DIR] [--quick]
-
 Fixed before any fit to these data was looked at:
 
 * data: dahu/kernels/dgemm_daily_{good,slownodes}.csv.gz; rows of one cpu and date averaged; mnk, intercept,

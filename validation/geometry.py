@@ -1,7 +1,5 @@
 """The shape of the process grid on 960 cores of Dahu: predictions against real runs and the published emulations.
 
-    .venv/bin/python validation/geometry.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
 * data: dahu/hpl/geometry_real.csv, 7 real runs of June 2020 for each of 14 grids P x Q = 960, N = 250,000, NB 128,
@@ -21,11 +19,10 @@ import numpy
 import pandas
 from matplotlib.figure import Figure
 from support.report import Goal, Options, at_most, draw_goal, markdown, run_study, signed
-from support.simulations import Case, columns_of, coverage_goals, predict_all
+from support.simulations import Case, columns_of, coverage_goals, emulation_errors, predict_all
 
 from lepaute import Hpl, load_platform
 
-STUDY = "geometry"
 REAL, PUBLISHED = "dahu/hpl/geometry_real.csv", "dahu/hpl/geometry_simulated.csv"
 RUNS = 12
 PLATFORM = "dahu-2020-01"
@@ -45,7 +42,6 @@ def compared(options: Options) -> pandas.DataFrame:
     ]
     rows = []
     for ((n, p, q), real_s), outcome in zip(groups, predict_all(cases, "sampled"), strict=True):
-        assert outcome.prediction is not None
         row = {"matrix_size": n, "proc_p": p, "proc_q": q, **columns_of(outcome.prediction, real_s)}
         for model in EMULATIONS:
             row[f"{model}_s"] = published[model, n, p, q]
@@ -61,9 +57,7 @@ def grid_hpl(n: int, p: int, q: int) -> Hpl:
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     errors = frame["error_percent"].abs()
-    emulated = {model: frame[f"{model}_error_percent"].abs() for model in EMULATIONS}
-    means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in emulated.items())
-    worst = ", ".join(f"{values.max():.2f} % ({model})" for model, values in emulated.items())
+    means, worst = emulation_errors(frame, EMULATIONS)
     return [
         at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, errors.mean(), published=means),
         at_most("largest absolute error in time", EACH_LIMIT_PERCENT, errors.max(), published=worst),
@@ -133,4 +127,4 @@ def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, picture, needs=(REAL, PUBLISHED))
+    run_study(compared, judged, text, picture, needs=(REAL, PUBLISHED))

@@ -1,7 +1,5 @@
 """Kernel models and the sizes they are fitted to: published dgemm calls of Dahu, by three ways of choosing sizes.
 
-    .venv/bin/python validation/kernel_models.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * data: experiment/randomizing_sizes, single calls of node 5; ten designs: independent sizes, uniform product (five),
@@ -22,11 +20,10 @@ import pandas
 from support.report import Goal, Options, at_most, run_study, say
 
 from lepaute.measure.fit.kernels.form import Form
-from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
+from lepaute.measure.fit.kernels.kernel_fit import fit_kernel
 from lepaute.measure.fit.kernels.selection import select
 from lepaute.measure.fit.observations.calls import Calls
 
-STUDY = "kernel_models"
 FOLDER = "experiment/randomizing_sizes"
 FILES = {name: f"{FOLDER}/{name}/dgemm_raw_data.csv.gz" for name in ("method", "expfile", "fixing_K")}
 DESIGNS = {
@@ -61,8 +58,9 @@ def compared(options: Options) -> pandas.DataFrame:
         common = {"fitted": name, "form": str(fitted.form), "calls": len(mine), "pieces": len(fitted.pieces)}
         common |= {f"cv_{mean}_percent": error for mean, error in errors.items()}
         for other, theirs in calls.items():
-            judged_pair = own_sizes(mine) if other == name else across(fitted, yardstick, theirs)
-            rows.append({**common, "judged": other, **judged_pair})
+            one, plain = own_sizes(mine) if other == name else (fitted.predict(theirs), yardstick.predict(theirs))
+            errors = {**errors_of("", one, theirs), **errors_of("yardstick_", plain, theirs)}
+            rows.append({**common, "judged": other, **errors})
     return pandas.DataFrame(rows)
 
 
@@ -80,20 +78,15 @@ def calls_of(table: pandas.DataFrame, file: str) -> Calls:
     )  # fmt: skip
 
 
-def own_sizes(calls: Calls) -> dict[str, float]:
-    """Errors on sizes that were left out, of the selected model and of the yardstick."""
+def own_sizes(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions of sizes that were left out, of the selected model and of the yardstick."""
     predicted, plain = np.zeros(len(calls)), np.zeros(len(calls))
     for fold in range(FOLDS):
         held = calls.block == fold
         rest = calls.where(~held)
         predicted[held] = select(rest, {})[0].predict(calls.where(held))
         plain[held] = fit_kernel(rest, form=YARDSTICK).predict(calls.where(held))
-    return {**errors_of("", predicted, calls), **errors_of("yardstick_", plain, calls)}
-
-
-def across(fitted: FittedKernel, yardstick: FittedKernel, calls: Calls) -> dict[str, float]:
-    """Errors of models of one design on the calls of another."""
-    return {**errors_of("", fitted.predict(calls), calls), **errors_of("yardstick_", yardstick.predict(calls), calls)}
+    return predicted, plain
 
 
 def errors_of(prefix: str, predicted: np.ndarray, calls: Calls) -> dict[str, float]:
@@ -138,4 +131,4 @@ target: `lepaute design dgemm --for hpl`.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=tuple(FILES.values()))
+    run_study(compared, judged, text, needs=tuple(FILES.values()))

@@ -1,7 +1,5 @@
 """Studies of the literature through the command line, each held against the published figures that its file carries.
 
-    .venv/bin/python validation/literature.py [--only NAME] [--quick] [--full] [--summarise] [--answers DIR]
-
 Every study is a command that stands at the head of its file in examples/literature, and is run as such:
 
     lepaute study whatif examples/literature/NAME.yaml -o DIR/NAME
@@ -28,7 +26,6 @@ from support.real_runs import LEPAUTE
 from support.report import ROOT, Goal, Options, at_most, run_study, say
 from what_if.runs import EFFECT_LIMIT_POINTS, RESOLUTION_PERCENT
 
-STUDY = "literature"
 FILES = ROOT / "examples" / "literature"
 EFFECTS = ("temporal-variability", "topology", "evicted-nodes", "evicted-slow-nodes")
 CAPACITY = ("capacity-components", "capacity-switches", "capacity-mapping")
@@ -175,4 +172,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, answered, judged, TEXT, own=OWN, has_subset=True)
+    run_study(answered, judged, TEXT, own=OWN, has_subset=True)

@@ -1,7 +1,5 @@
 """HPL on 1024 cores of Dahu, by size of the matrix: predictions against real runs, and against the published emulation.
 
-    .venv/bin/python validation/matrix_size.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at (runs, fidelity and copy_l: support/simulations.py):
 
 * data: dahu/hpl/matrix_size_real.csv, March 2019, 8 runs for each N of 50,000 to 500,000 (the cooling of nodes 13 to 16
@@ -18,12 +16,13 @@ Never judged: D1_het and D2_het, the published emulations with the most complete
 
 import numpy
 import pandas
+from geometry import grid_hpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from support.report import Goal, Options, at_most, draw_goal, finish, options_of, run_main, signed
-from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, coverage_goals, predict_all
+from support.simulations import MIN_INSIDE_PERCENT, Case, columns_of, coverage_goals, emulation_errors, predict_all
 
-from lepaute import Hpl, load_platform
+from lepaute import load_platform
 
 STUDY = "matrix_size"
 REAL, PUBLISHED, TEMPERATURE = (
@@ -69,9 +68,7 @@ def compared(options: Options) -> pandas.DataFrame:
     cases = [
         Case(
             f"{row.platform}, N = {row.matrix_size}",
-            Hpl(
-                n=int(row.matrix_size), nb=128, p=32, q=32, depth=1, bcast="2ring", swap="binary-exchange", copy_l=True
-            ),
+            grid_hpl(int(row.matrix_size), 32, 32),
             load_platform(str(row.platform)),
             2 if options.quick else RUNS,
         )
@@ -105,26 +102,16 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     for state, rows in frame.groupby("state"):
         is_large = rows["matrix_size"] >= JUDGED_FROM_N
         large, small = (rows[which]["error_percent"].abs() for which in (is_large, ~is_large))
-        least = MIN_THEN_PERCENT if state == COOLING_FAILED else MIN_INSIDE_PERCENT
         then = state == COOLING_FAILED
-        published = judged_emulations(rows[is_large]) if then else {"mean": "", "each": ""}
+        least = MIN_THEN_PERCENT if then else MIN_INSIDE_PERCENT
+        means, worst = emulation_errors(rows[is_large], EMULATIONS) if then else ("", "")
         what = f"{state}, N >= 100,000: "
-        goals.append(
-            at_most(f"{what}mean absolute error", MEAN_LIMIT_PERCENT, large.mean(), published=published["mean"])
-        )
+        goals.append(at_most(f"{what}mean absolute error", MEAN_LIMIT_PERCENT, large.mean(), published=means))
         if then:
-            goals.append(at_most(f"{what}each", EACH_LIMIT_PERCENT, large.max(), published=published["each"]))
+            goals.append(at_most(f"{what}each", EACH_LIMIT_PERCENT, large.max(), published=worst))
         goals.append(at_most(f"{state}, N = 50,000 and 75,000: mean absolute error", SMALL_LIMIT_PERCENT, small.mean()))
         goals += coverage_goals(rows, f"{state}: ", least)
     return goals
-
-
-def judged_emulations(large: pandas.DataFrame) -> dict[str, str]:
-    """Mean and largest absolute errors of the published emulations."""
-    emulated = {model: large[f"{model}_error_percent"].abs() for model in EMULATIONS}
-    means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in emulated.items())
-    worst = ", ".join(f"{values.max():.2f} % ({model})" for model, values in emulated.items())
-    return {"mean": means, "each": worst}
 
 
 def text(frame: pandas.DataFrame) -> str:

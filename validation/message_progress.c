@@ -10,7 +10,6 @@
  * RESULT, which appears whole, has a row for each message; stamps are microseconds of CLOCK_MONOTONIC, which both ranks
  * share, since the call of MPI_Isend. Both buffers are written by their owners just before the common start.
  */
-#define _POSIX_C_SOURCE 200809L
 #define _GNU_SOURCE
 #include <cblas.h>
 #include <mpi.h>
@@ -124,8 +123,8 @@ static void fail(const char *what) {
 }
 
 static void *allocate(size_t bytes) {
-    void *memory = NULL;
-    if (posix_memalign(&memory, 4096, bytes))
+    void *memory = aligned_alloc(4096, bytes);
+    if (!memory)
         fail("no memory");
     memset(memory, 0, bytes);
     return memory;
@@ -147,8 +146,7 @@ static long read_plan(const char *path, struct message **plan) {
     return count;
 }
 
-static void write_result(const char *path, long count, const struct message *plan, const struct seen *here,
-                         const struct seen *there) {
+static void write_result(const char *path, long count, const struct message *plan, const struct seen *seen) {
     char part[4096];
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "w");
@@ -158,7 +156,7 @@ static void write_result(const char *path, long count, const struct message *pla
                   "receiver_posted_us,receiver_entered_us,receiver_done_us,pieces,switches,late\n");
     for (long i = 0; i < count; i++) {
         const struct message *m = &plan[i];
-        const struct seen *s = m->sender == 0 ? &here[i] : &there[i], *r = m->sender == 0 ? &there[i] : &here[i];
+        const struct seen *s = &seen[m->sender * count + i], *r = &seen[(1 - m->sender) * count + i];
         fprintf(file, "%d,%s,%ld,%.0f,%.0f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%ld,%ld,%ld\n", m->sender,
                 m->way == WAIT ? "wait" : "probe", m->bytes, m->sender_us, m->receiver_us, s->posting_done - s->posted,
                 s->entered - s->posted, s->done - s->posted, r->posted - s->posted, r->entered - s->posted,
@@ -187,7 +185,7 @@ int main(int argc, char **argv) {
         left[i] = 1.0 + 1e-3 * (double)(i % 97);
     for (long i = 0; i < INNER * INNER; i++)
         right[i] = 1.0 - 1e-3 * (double)(i % 89);
-    struct seen *seen = allocate((size_t)count * sizeof *seen), *theirs = allocate((size_t)count * sizeof *seen);
+    struct seen *seen = allocate((size_t)count * sizeof *seen), *both = allocate(2 * (size_t)count * sizeof *seen);
     MPI_Barrier(MPI_COMM_WORLD);
     calibrate();
 
@@ -209,12 +207,9 @@ int main(int argc, char **argv) {
     }
 
     int bytes = (int)((size_t)count * sizeof *seen);
-    if (rank == 1)
-        MPI_Send(seen, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
-    else {
-        MPI_Recv(theirs, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        write_result(argv[2], count, plan, seen, theirs);
-    }
+    MPI_Gather(seen, bytes, MPI_BYTE, both, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        write_result(argv[2], count, plan, both);
     MPI_Finalize();
     return 0;
 }

@@ -1,7 +1,5 @@
 """Does a message progress while a peer computes? Two ranks on two cores of this machine, two MPI libraries.
 
-    .venv/bin/python validation/message_progress.py [--quick] [--summarise]
-
 It needs Debian's mpich, openmpi and OpenBLAS; four to eight minutes. Fixed before, except a trial that transports work:
 
 * transports: Open MPI (ob1) by shared memory with CMA and without, and by TCP; MPICH by shared memory and TCP (UCX);
@@ -19,20 +17,21 @@ It needs Debian's mpich, openmpi and OpenBLAS; four to eight minutes. Fixed befo
 Added afterwards: the slope of MPI_Recv after MPI_Iprobe against what the sender still computes.
 """
 
-import gzip
 import os
 import random
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shutil import which
 
 import numpy as np
 import pandas
-from support.report import finish, options_of, run_main, say, write_atomic
+from support.report import finish, options_of, run_main, say, stored
 
+from lepaute.errors import LepauteError
 from lepaute.kit.builds import built_once, digests
 
 STUDY = "message_progress"
@@ -66,24 +65,15 @@ SEED = 20261122
 
 def main() -> int:
     options = options_of(__doc__, ())
-    messages = options.output / "data" / f"{STUDY}_messages.csv.gz"
-    if options.summarise:
-        frame = pandas.read_csv(messages)
-    else:
-        missing = [
-            name for library in LIBRARIES for name in (f"mpicc.{library}", f"mpirun.{library}") if not which(name)
-        ]
-        if missing:
-            say(f"message_progress.py: {missing[0]} is missing; scripts/install_debian.sh test installs it")
-            return 2
-        frame = measured(options.quick)
-        write_atomic(messages, gzip.compress(frame.to_csv(index=False).encode(), mtime=0))
-    table = analysed(frame)
-    return finish(options, STUDY, flat(table), [], text(frame))
+    frame = stored(options, f"{STUDY}_messages", partial(measured, options.quick))
+    return finish(options, STUDY, flat(analysed(frame)), [], text(frame))
 
 
 def measured(quick: bool) -> pandas.DataFrame:
     """All messages of all programs."""
+    for name in (f"{what}.{library}" for library in LIBRARIES for what in ("mpicc", "mpirun")):
+        if not which(name):
+            raise LepauteError(f"{name} is missing; scripts/install_debian.sh test installs it")
     draw = random.Random(SEED)
     starts = [(name, number) for name in TRANSPORTS for number in range(2 if quick else PROGRAMS)]
     draw.shuffle(starts)

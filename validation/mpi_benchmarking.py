@@ -1,7 +1,5 @@
 """What decides a measured time of an MPI operation: the mpirun, successive calls, the window.
 
-    .venv/bin/python validation/mpi_benchmarking.py [--summarise]
-
 Figures 14 to 16, 19 and 20 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited", in form, with Debian's Open MPI
 and MPICH on 2 ranks bound to 2 cores. Fixed before anything was looked at:
 
@@ -32,6 +30,11 @@ from support.report import Goal, close, options_of, run_main, stored
 def tukey(times: np.ndarray) -> np.ndarray:
     """The times not above the third quartile by more than 1.5 interquartile ranges."""
     return times[times <= fence(times)]
+
+
+def of_mpiruns(calls: pandas.DataFrame) -> list[np.ndarray]:
+    """The filtered times of each mpirun, us."""
+    return [tukey(group.to_numpy() * 1e-3) for _, group in calls.groupby("mpirun")["local_ns"]]
 
 
 def fence(times: np.ndarray) -> float:
@@ -78,7 +81,7 @@ def picture(mpiruns: pandas.DataFrame, calls: pandas.DataFrame, windows: pandas.
 
 
 def means_of(panel: Any, calls: pandas.DataFrame) -> None:
-    times = [tukey(group.to_numpy() * 1e-3) for _, group in calls.groupby("mpirun")["local_ns"]]
+    times = of_mpiruns(calls)
     means = [mpirun.mean() for mpirun in times]
     half = [1.96 * mpirun.std(ddof=1) / np.sqrt(len(mpirun)) for mpirun in times]
     panel.errorbar(range(len(means)), means, half, fmt="o", markersize=3, capsize=2)
@@ -87,8 +90,7 @@ def means_of(panel: Any, calls: pandas.DataFrame) -> None:
 
 
 def distribution(panel: Any, calls: pandas.DataFrame) -> None:
-    means = [tukey(group.to_numpy() * 1e-3).mean() for _, group in calls.groupby("mpirun")["local_ns"]]
-    panel.hist(means, bins=12, color="C0")
+    panel.hist([mpirun.mean() for mpirun in of_mpiruns(calls)], bins=12, color="C0")
     panel.set(xlabel="mean of an mpirun, µs", ylabel="mpiruns", title="Allreduce, 1000 bytes")
 
 
@@ -198,9 +200,7 @@ def judged_mpiruns(calls: pandas.DataFrame) -> list[Goal]:
     goals = []
     for library, (operation, size) in product(LIBRARIES, CASES):
         chosen = calls.query("library == @library and operation == @operation and size_bytes == @size")
-        held, p_value = mpirun_effect(
-            [tukey(group.to_numpy() * 1e-3) for _, group in chosen.groupby("mpirun")["local_ns"]]
-        )
+        held, p_value = mpirun_effect(of_mpiruns(chosen))
         case = f"{TITLES[library]}, {operation} of {size} bytes"
         what = f"{case}: mpiruns whose interval holds the grand mean; p of the F test"
         seen = f"{100 * held:.0f} %; {small(p_value)}"

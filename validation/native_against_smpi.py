@@ -1,7 +1,5 @@
 """The native engine against HPL's own code under SMPI, on the same platform.
 
-    .venv/bin/python validation/native_against_smpi.py [--groups ABCDEF] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * platform: dahu-2020-01 with network.flow_factor=scale, as SMPI uses its factors, and without the second state of
@@ -26,7 +24,6 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,11 +125,6 @@ def cases_of(groups: str) -> list[SmpiCase]:
     return [case for case in every if case.group in groups]
 
 
-def shared_platform(case: SmpiCase) -> Platform:
-    """The platform that both engines are given."""
-    return override(load_platform(case.platform), case.settings)
-
-
 def emulation_inputs(case: SmpiCase, platform: Platform, program: Path) -> str:
     """A digest of all that an emulation depends on: the program, simblas, and the files that SMPI and simblas read.
 
@@ -148,17 +140,9 @@ def emulation_inputs(case: SmpiCase, platform: Platform, program: Path) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What an engine says of a case: a time and a number of messages for each seed, and what it used for all.
-
-    cpu_s : user and system, without the start of Python on the native side; with SimGrid's start on the other
-    """
-
-    times_s: tuple[float, ...]
-    messages: tuple[int, ...]
-    cpu_s: float
-    peak_rss_bytes: int
+#: What an engine says of a case: times_s and messages, one for each seed, and cpu_s (user and system; without the start
+#: of Python on the native side, with SimGrid's start on the other) and peak_rss_bytes of all.
+Said = dict[str, Any]
 
 
 def emulated(case: SmpiCase, platform: Platform, program: Path) -> Said:
@@ -168,12 +152,12 @@ def emulated(case: SmpiCase, platform: Platform, program: Path) -> Said:
         predict(case.hpl, platform, runs=1, seed=seed, layers=case.layers, engine=Smpi(program, limits=LIMITS))
         for seed in case.seeds
     ]
-    return Said(
-        tuple(run.run_list[0].time_s for run in runs),
-        tuple(run.simulation.messages for run in runs),
-        _children_s() - before_s,
-        max(run.simulation.peak_rss_bytes for run in runs),
-    )
+    return {
+        "times_s": [run.run_list[0].time_s for run in runs],
+        "messages": [run.simulation.messages for run in runs],
+        "cpu_s": _children_s() - before_s,
+        "peak_rss_bytes": max(run.simulation.peak_rss_bytes for run in runs),
+    }
 
 
 def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
@@ -191,12 +175,12 @@ def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
         [sys.executable, "-P", str(worker), json.dumps(asked)], capture_output=True, text=True, check=True,
         timeout=NATIVE_LIMIT_S,
     )  # fmt: skip
-    found = json.loads(done.stdout)
-    return Said(tuple(found["times_s"]), tuple(found["messages"]), found["cpu_s"], found["peak_rss_bytes"])
+    found: Said = json.loads(done.stdout)
+    return found
 
 
-def mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def mean_s(said: Said) -> float:
+    return sum(said["times_s"]) / len(said["times_s"])
 
 
 def _children_s() -> float:
@@ -250,9 +234,10 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
     Ends the program where the two engines do not send as many messages: then they do not run the same program.
     """
     program = build_hpl_smpi(unpack_source, SHA256)
-    rows = {key_of(row): row for row in read(table)}
+    old_rows = pandas.read_csv(table, dtype={"seeds": str}).to_dict("records") if table.is_file() else []
+    rows = {key_of(row): row for row in old_rows}
     for at, case in enumerate(cases):
-        key, platform = key_of(named(case)), shared_platform(case)
+        key, platform = key_of(named(case)), override(load_platform(case.platform), case.settings)
         inputs, old = emulation_inputs(case, platform, program), rows.get(key)
         if old is None or old["smpi_inputs"] != inputs:
             row = columns_of("smpi", emulated(case, platform, program)) | {"smpi_inputs": inputs}
@@ -264,7 +249,7 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
                 f"{case.name}: the native engine sends {row['native_messages']} messages, HPL's own code "
                 f"{row['smpi_messages']}; they do not run the same program"
             )
-        row["exact_s"] = mean(native(case, EXACT).times_s)
+        row["exact_s"] = mean_s(native(case, EXACT))
         for engine, prefix in (("native", ""), ("exact", "exact_")):
             row[f"{prefix}difference_percent"] = 100.0 * (row[f"{engine}_s"] / row["smpi_s"] - 1.0)
         rows[key] = named(case) | {name: row[name] for name in COLUMNS}
@@ -280,17 +265,11 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
 def columns_of(engine: str, said: Said) -> dict[str, Any]:
     """What an engine says of a case, as the table has it."""
     return {
-        f"{engine}_s": mean(said.times_s),
-        f"{engine}_messages": sum(said.messages),
-        f"{engine}_cpu_s": said.cpu_s,
-        f"{engine}_peak_rss_bytes": said.peak_rss_bytes,
-        f"{engine}_times_s": " ".join(map(repr, said.times_s)),
+        f"{engine}_s": mean_s(said),
+        f"{engine}_messages": sum(said["messages"]),
+        **{f"{engine}_{name}": said[name] for name in ("cpu_s", "peak_rss_bytes")},
+        f"{engine}_times_s": " ".join(map(repr, said["times_s"])),
     }
-
-
-def read(table: Path) -> list[dict[str, Any]]:
-    """The rows of the table, none where it is not there."""
-    return pandas.read_csv(table, dtype={"seeds": str}).to_dict("records") if table.is_file() else []
 
 
 def named(case: SmpiCase) -> dict[str, Any]:
@@ -306,11 +285,6 @@ def order(row: dict[str, Any]) -> tuple[Any, ...]:
     """The place of a row: by group, then as people would list it."""
     where = (row["p"] * row["q"], row["p"], list(BROADCASTS).index(row["bcast"]), list(SWAPS).index(row["swap"]))
     return (row["group"], *where, row["n"], row["depth"], row["noise"], row["cores"], row["platform"])
-
-
-def label(row: dict[str, Any]) -> str:
-    """A row in words."""
-    return SmpiCase(**{name: row[name] for name in KEYS[:-1]}).name
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
@@ -362,7 +336,7 @@ def summary(name: str, part: pandas.DataFrame) -> tuple[str, ...]:
         two_digits(differences.mean()),
         f"{differences.abs().mean():.2f} %",
         two_digits(worst["difference_percent"]),
-        label(worst),
+        SmpiCase(**{name: worst[name] for name in KEYS[:-1]}).name,
         f"{part['exact_difference_percent'].abs().mean():.2f} %",
     )
 

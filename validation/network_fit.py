@@ -1,7 +1,5 @@
 """Network models fitted to published raw calibrations, judged by repetitions that the fit has not seen.
 
-    .venv/bin/python validation/network_fit.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * data: network_fit/raw_calibration (Stampede, Taurus: MPI_Send and MPI_Recv of a ping-pong, MPI_Isend, MPI_Recv, 50 or
@@ -40,7 +38,6 @@ from lepaute.measure.fit.messages.segment import FittedSegment, Series, centred,
 from lepaute.measure.fit.numeric import Mode
 from lepaute.stats.robust import robust_sd
 
-STUDY = "network_fit"
 RAW = "network_fit/raw_calibration/{}_{}"
 RAW_SERIES = ("stampede_local", "stampede_remote", "taurus_remote")
 DAHU_SERIES = ("pingpong_loopback", "pingpong_remote")
@@ -250,18 +247,9 @@ def load_effects(options: Options) -> pandas.DataFrame:
             for name, own in part.groupby("background")
         }
         by_condition["idle"] = by_condition.pop("Idle")
-        rows += [
-            {
-                "kind": "load",
-                "series": str(link),
-                "condition": effect.condition,
-                "ratio": effect.ratio,
-                "ratio_low": effect.low,
-                "ratio_high": effect.high,
-            }
-            for effect in condition_effects(str(link), by_condition, 0.0)
-        ]
-    return pandas.DataFrame(rows)
+        effects = condition_effects(str(link), by_condition, 0.0)
+        rows += [("load", str(link), each.condition, each.ratio, each.low, each.high) for each in effects]
+    return pandas.DataFrame(rows, columns=["kind", "series", "condition", "ratio", "ratio_low", "ratio_high"])
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
@@ -342,4 +330,4 @@ def micro(value: float) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=NEEDS)
+    run_study(compared, judged, text, needs=NEEDS)

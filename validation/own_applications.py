@@ -1,7 +1,5 @@
 """Applications of one's own in Python, and replays, against the same programs in C under SMPI, on the same platform.
 
-    .venv/bin/python validation/own_applications.py [--quick] [--summarise]
-
 Fixed before it was run; that tests hold some such cases to 2 % was known:
 
 * programs: examples/applications, each a class in Python and a program in C whose computing is a sleep (cg, fft,
@@ -142,4 +140,4 @@ missed there, by cg with n = 24 on 16 ranks.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text)
+    run_study(compared, judged, text)

@@ -1,7 +1,5 @@
 """Three real programs that are not BLAS, emulated on the platform of this machine and then run here.
 
-    .venv/bin/python validation/own_computing.py [--quick] [--summarise]
-
 Fixed before any result for these sizes of halo and cg; the model (simulate/smpi/emulated_run.py) is the fourth:
 
 * programs, of examples/emulation: halo (a stencil), cg (conjugate gradients), fft (rows and MPI_Alltoall); three sizes
@@ -105,12 +103,9 @@ def emulated(case: Case, program: Path, platform: Platform) -> tuple[float, floa
     """Emulated time in s, and the memory share that it found, NaN for none."""
     options = Emulated(limits=Limits(timeout_s=LIMIT_S), value_pattern=emulated_program.TIME.pattern)
     prediction = predict(Program(program, tuple(case.arguments()), case.ranks, options=options), platform, runs=1)
-    run = prediction.first
-    assert run is not None
-    assert run.emulated is not None
-    slowdowns = run.emulated.slowdowns
+    slowdowns = prediction.first.emulated.slowdowns
     share = slowdowns.memory_share if slowdowns is not None else None
-    return run.time_s, numpy.nan if share is None else share
+    return prediction.first.time_s, numpy.nan if share is None else share
 
 
 def timed(
@@ -144,4 +139,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, TEXT)
+    run_study(compared, judged, TEXT)

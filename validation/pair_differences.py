@@ -1,9 +1,6 @@
 """All pairs of configurations of the factorial study on Dahu: do intervals of differences hold the real difference?
 
-    .venv/bin/python validation/simulated_replicates.py     simulates, once, what this script and tuning_regret.py judge
-    .venv/bin/python validation/pair_differences.py [--reference DIR] [--summarise]
-
-Fixed before any difference was looked at:
+simulated_replicates.py simulates, once, what is judged here. Fixed before any difference was looked at:
 
 * data: dahu/hpl/factorial_real.csv, 36 configurations, 8 real runs each in the same 8 jobs: 630 pairs; predictions as
   in factorial.py, seeds 1 to 10; the second of a pair has repeat 1, so that their noise differs;
@@ -32,7 +29,6 @@ from lepaute.simulate.conditions import Transfer
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.whatif import difference
 
-STUDY = "pair_differences"
 MIN_HELD_PERCENT, MIN_APART_PERCENT, MAX_WRONG_PERCENT = 90.0, 50.0, 2.5
 REAL_DIFFERENCE_PERCENT = 5.0
 FACTORS = ("block size", "depth", "broadcast", "swap")
@@ -191,4 +187,4 @@ between block sizes the layer `discrepancy` alone gives NB 256 a standard deviat
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=(FACTORIAL, GEOMETRY))
+    run_study(compared, judged, text, needs=(FACTORIAL, GEOMETRY))

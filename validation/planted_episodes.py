@@ -1,7 +1,5 @@
 """Archives with a planted episode that no counter shows: is it left out, and what does a fit lose by it?
 
-    .venv/bin/python validation/planted_episodes.py [--machines K] [--quick] [--summarise]
-
 Fixed before the first result: machines as in `simulated_truth.py` of the kinds process and run (2 and 3 %), one node,
 NB = 128, N = 4000 on 1 x 2. In each archive all calls of every table between two dates take 1.7 times as long, and
 what follows in their process begins later: in one launch of steps on both cores, drawn, for up to its length of 0.2
@@ -26,14 +24,13 @@ from support.report import Goal, Options, at_most, run_study, say
 from truth import calibration
 from truth.law import KINDS as ALL_KINDS
 from truth.law import NB, Effects, law_of, scatter_of
-from truth.runs import true_runs_s
+from truth.runs import fitted, true_runs_s
 
 from lepaute import fit
 from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.fit import fitted_models
 from lepaute.simulate import Hpl, predict
 
-STUDY = "planted_episodes"
 KINDS, FACTOR = ("process", "run"), 1.7
 MACHINES, QUICK_MACHINES, RUNS = 20, 2, 20
 STEPS = (calibration.STEPS_SIDE_BY_SIDE, calibration.STEPS_TOGETHER)
@@ -62,12 +59,10 @@ def machine(number: int, folder: Path) -> dict[str, object]:
     law, effects = law_of(scatter, rng), Effects(scatter, rng)
     clean = calibration.write_calibration(folder / f"{number}.zip", law, effects, 1, rng)
     disturbed, slow_s = planted(clean, folder / f"{number}-planted.zip", rng)
-    spreads, platform = [], None
+    spreads = []
     for path in (clean, disturbed):
-        platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
+        platform = fitted(path)
         spreads.append(predict(hpl, platform, runs=RUNS, seed=number + 1).time_s)
-        path.unlink()
-    assert platform is not None
     times = np.array(true_runs_s(hpl, law, effects, 1, RUNS, rng))
     without, spread = spreads
     state = platform.slow_state
@@ -162,4 +157,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, text, own=OWN)
+    run_study(simulated, judged, text, own=OWN)

@@ -1,7 +1,5 @@
 """A barrier that one rank leaves 40 µs late reverses the verdict of a benchmark that trusts it, and not ours.
 
-    .venv/bin/python validation/planted_skew.py [--summarise]
-
 After figures 10 and 11 of Hunold and Carpen-Amarie, "MPI Benchmarking Revisited": Open MPI and MPICH, each as it is and
 with validation/late_barrier.c, by which rank 0, the root, leaves MPI_Barrier 40 µs late. Fixed before anything was
 looked at: 2 ranks on 2 cores, 8 mpiruns of each of the four in turn; MPI_Bcast of 64, 1024 and 8192 bytes, 200 calls
@@ -15,14 +13,13 @@ trusting benchmark now says the opposite, ours the same; the median exit skew re
 """
 
 import os
-import tempfile
+from functools import partial
 from pathlib import Path
 
 import pandas
 from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, measured, preloaded, program
-from support.report import Goal, close, markdown, options_of, run_main, stored
+from support.report import Goal, Options, in_scratch, markdown, run_study
 
-STUDY = "planted_skew"
 SHIM = Path(__file__).with_name("late_barrier.c")
 LATE_NS = 40_000
 SIZES = (64, 1024, 8192)
@@ -33,13 +30,7 @@ TRUSTING, OURS, WINDOWS = "trusts MPI_Barrier", "dissemination, global", "window
 WAYS = (TRUSTING, OURS, WINDOWS)
 
 
-def main() -> int:
-    options = options_of(__doc__, (), has_quick=False)
-    calls = stored(options, STUDY, run)
-    return close(options, STUDY, judged(times_of(calls), calls), page(calls))
-
-
-def run() -> pandas.DataFrame:
+def run(_: Options, folder: Path) -> pandas.DataFrame:
     """Every call: library, late, mpirun and what `measured` gives."""
     rows = [
         f"Bcast,blocking,{size},{CALLS},{synchronisation},0,{WINDOW_NS if synchronisation == 'window' else 0}"
@@ -47,20 +38,17 @@ def run() -> pandas.DataFrame:
         for synchronisation in SYNCHRONISATIONS
     ]
     os.environ.update(LEPAUTE_LATE_RANK="0", LEPAUTE_LATE_NS=str(LATE_NS))
+    programs: list[tuple[str, bool, Program]] = []
+    for library in LIBRARIES:
+        plain = program(library, COLLECTIVES, folder)
+        programs += [(library, False, plain), (library, True, preloaded(plain, SHIM))]
     frames = []
-    with tempfile.TemporaryDirectory(prefix="planted-skew-") as name:
-        folder = Path(name)
-        programs: list[tuple[str, bool, Program]] = []
-        for library in LIBRARIES:
-            plain = program(library, COLLECTIVES, folder)
-            programs += [(library, False, plain), (library, True, preloaded(plain, SHIM))]
-        for mpirun in range(MPIRUNS):
-            for library, late, probe in programs:
-                frame = measured(probe, rows, folder)
-                frame.insert(0, "mpirun", mpirun)
-                frame.insert(0, "late", late)
-                frame.insert(0, "library", library)
-                frames.append(frame)
+    for mpirun in range(MPIRUNS):
+        for library, late, probe in programs:
+            frame = measured(probe, rows, folder)
+            for place, (key, value) in enumerate((("library", library), ("late", late), ("mpirun", mpirun))):
+                frame.insert(place, key, value)
+            frames.append(frame)
     calls = pandas.concat(frames, ignore_index=True).drop(columns=["row", "operation", "window_ns"])
     return calls.round(0).astype({f"skew{end}_ns": "int64" for end in ("", "_low", "_high")})
 
@@ -94,15 +82,14 @@ def verdict(times: pandas.DataFrame, way: str, size: int, late: str = "") -> str
     from scipy.stats import mannwhitneyu
 
     samples = {library: of(times, way, size, library, library == late) for library in LIBRARIES}
-    if any(len(sample) < MPIRUNS // 2 for sample in samples.values()):
-        return ""
-    if mannwhitneyu(*samples.values()).pvalue >= ALPHA:
+    is_short = any(len(sample) < MPIRUNS // 2 for sample in samples.values())
+    if is_short or mannwhitneyu(*samples.values()).pvalue >= ALPHA:
         return ""
     return min(samples, key=lambda library: float(samples[library].median()))
 
 
-def judged(times: pandas.DataFrame, calls: pandas.DataFrame) -> list[Goal]:
-    goals = []
+def judged(calls: pandas.DataFrame) -> list[Goal]:
+    times, goals = times_of(calls), []
     for size in SIZES:
         truth = verdict(times, OURS, size)
         if not truth:
@@ -151,4 +138,4 @@ windows marked:
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_study(partial(in_scratch, "planted-skew-", run), judged, page, has_quick=False, packed="")

@@ -1,7 +1,5 @@
 """What measuring costs, and whether 10^6 rows are all there after a rank was killed.
 
-    .venv/bin/python validation/probe_overhead.py [--output DIR]
-
 With Debian's Open MPI and MPICH. Fixed before anything was looked at:
 
 * two readings of a clock with nothing in between (the operation `none`, 100,000 calls after MPI_Barrier on 2 ranks):
@@ -18,7 +16,6 @@ Writes a section of docs/evidence.
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import psutil
-from support.mpi_probe import COLLECTIVES, DESIGN_COLUMNS, LIBRARIES, TITLES, Program, program
+from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, Program, design_words, program
 from support.report import Goal, close, markdown, options_of, run_main
 
 CLOCKS = ("MPI_Wtime", "clock_gettime", "rdtscp")
@@ -67,12 +64,9 @@ def main() -> int:
     return close(options, "probe_overhead", goals, TEXT.replace("{rows}", table))
 
 
-def begin(probe: Program, folder: Path, batches: list[str], ranks: int, *options: str) -> subprocess.Popen[str]:
-    """The running program, and its files FILE.r0 ..."""
-    text = [DESIGN_COLUMNS, *(f"{number},{batch}" for number, batch in enumerate(batches))]
-    (folder / "design.csv").write_text("\n".join(text) + "\n")
-    words = ("--design", str(folder / "design.csv"), "--out", str(folder / "raw"), "--clock-method", "SKaMPI")
-    return probe.start(ranks, *words, "--warm-up", "0", *options)
+def words(folder: Path, *batches: str) -> tuple[str, ...]:
+    """Of the command line of a probe, whose files are FILE.r0 ..."""
+    return (*design_words(folder, batches), "--clock-method", "SKaMPI", "--warm-up", "0")
 
 
 def rows_of(folder: Path, rank: int) -> pandas.DataFrame:
@@ -82,10 +76,10 @@ def rows_of(folder: Path, rank: int) -> pandas.DataFrame:
 def overhead(probe: Program, folder: Path, clock: str) -> tuple[float, float, float]:
     """Median and 99th percentile of two readings on 2 ranks; median from start to start on one; ns."""
     batch = f"none,blocking,0,{CALLS},MPI_Barrier,0,0"
-    finish(begin(probe, folder, [batch], 2, "--clock", clock))
+    probe.run(2, *words(folder, batch), "--clock", clock)
     both = pandas.concat(rows_of(folder, rank) for rank in range(2))
     times = (both["end_ns"] - both["start_ns"]).to_numpy()
-    finish(begin(probe, folder, [batch], 1, "--clock", clock))
+    probe.run(1, *words(folder, batch), "--clock", clock)
     # The mean of a hundred calls: clocks have a resolution of some tens of ns.
     starts = rows_of(folder, 0)["start_ns"].to_numpy()[::100]
     return float(np.median(times)), float(np.quantile(times, 0.99)), float(np.median(np.diff(starts)) / 100)
@@ -93,7 +87,7 @@ def overhead(probe: Program, folder: Path, clock: str) -> tuple[float, float, fl
 
 def writing(probe: Program, folder: Path) -> float:
     """From the end of the last call to the end of the program, ns a row."""
-    finish(begin(probe, folder, [f"none,blocking,0,{ROWS},MPI_Barrier,0,0"], 1))
+    probe.run(1, *words(folder, f"none,blocking,0,{ROWS},MPI_Barrier,0,0"))
     ended_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return float(ended_ns - int(rows_of(folder, 0)["end_ns"].iloc[-1])) / ROWS
 
@@ -103,9 +97,8 @@ def after_a_kill(probe: Program, folder: Path) -> tuple[int, bool]:
     calls = ROWS // 2
     for rank in range(2):
         (folder / f"raw.r{rank}").unlink(missing_ok=True)
-    process = begin(
-        probe, folder, [f"none,blocking,0,{calls},MPI_Barrier,0,0", "Barrier,blocking,0,1000000,window,0,1000000"], 2
-    )
+    batches = f"none,blocking,0,{calls},MPI_Barrier,0,0", "Barrier,blocking,0,1000000,window,0,1000000"
+    process = probe.start(2, *words(folder, *batches))
     raw = [folder / f"raw.r{rank}" for rank in range(2)]
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline and not all(path.is_file() and ends(path, f",{calls - 1},") for path in raw):
@@ -135,12 +128,6 @@ def ends(path: Path, text: str) -> bool:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 400))
         return text.encode() in file.read()
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=300)
-    if process.returncode != 0:
-        raise RuntimeError(errors[-500:])
 
 
 if __name__ == "__main__":

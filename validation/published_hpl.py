@@ -1,7 +1,5 @@
 """HPL results that other people published, predicted from data sheets alone (`lepaute platform new`).
 
-    .venv/bin/python validation/published_hpl.py [--quick] [--summarise]
-
 Fixed before any result was compared, the constants of `lepaute.simulate.platform` included; their origin is in
 docs/design/decisions/data_sheets.md:
 
@@ -23,7 +21,6 @@ from support.simulations import MIN_INSIDE_PERCENT, Case, inside_percent, predic
 from lepaute import Hpl, Platform, load_platform
 from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
-STUDY = "published_hpl_predicted"
 MAX_RATIO = 1.8
 RUNS = 40
 #: By id: library, instructions and clock of the peak; and options of HPL that are not its defaults here.
@@ -69,8 +66,6 @@ def row_of(row: dict[str, Any], runs: int) -> dict[str, object]:
     rates = [prediction.rate_gflops for prediction in predictions]
     rate = max(rates, key=lambda each: each.mean)
     measured = row["measured_gflops"]
-    assert rate.low is not None
-    assert rate.high is not None
     return {
         **{name: row[name] for name in ("id", "machine", "nodes", "n", "measured_gflops", "source")},
         "options": " ".join(f"--{name} {word}" for name, word in given.items()),
@@ -134,4 +129,4 @@ dgemm there seems to fall short of what libraries reach elsewhere.
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, dtype={"id": str})
+    run_study(compared, judged, text, dtype={"id": str}, name="published_hpl_predicted")

@@ -1,7 +1,5 @@
 """Real programs, recorded here alone and beside copies of themselves, and replayed against real runs on free cores.
 
-    .venv/bin/python validation/real_programs.py -p PLATFORM [--nas NPB3.4-MPI/bin] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * programs: of Debian (`apt-get install lammps quantum-espresso quantum-espresso-data libopenmpi-dev libmpich-dev
@@ -232,13 +230,8 @@ def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict
         return next(iter(pool.map(record, range(copies))))
 
 
-def own_code_s(path: Path) -> float:
-    """Own code of a rank, kernels included, in the mean."""
-    return float(breakdown_of(read_trace(path)).by_rank_s[:, [COMPUTE, OWN_CODE]].sum(axis=1).mean())
-
-
 def recordings_of(chosen: list[Real], library: str, kernels: dict[str, str], rounds: int) -> pandas.DataFrame:
-    """A row a recording: own code, and how much load there was."""
+    """A row a recording: own code of a rank, kernels included, in the mean, and how much load there was."""
     end_s, rows = time.monotonic() + RECORDED_S, []
     for number in range(rounds):
         if number and time.monotonic() > end_s:
@@ -248,7 +241,8 @@ def recordings_of(chosen: list[Real], library: str, kernels: dict[str, str], rou
                 load, begin_s = os.getloadavg()[0], time.monotonic()
                 path = recorded(program, library, RANKS, number, kernels, copies)
                 trace = TraceParts(path)
-                rows.append({"round": number, "program": program.name, "copies": copies, "own_s": own_code_s(path),
+                own_s = breakdown_of(read_trace(path)).by_rank_s[:, [COMPUTE, OWN_CODE]].sum(axis=1).mean()
+                rows.append({"round": number, "program": program.name, "copies": copies, "own_s": own_s,
                              "length_s": length_s(trace), "took_s": time.monotonic() - begin_s, "load_before": load,
                              "calls": trace.rows, "path": path})  # fmt: skip
     frame = pandas.DataFrame(rows)
@@ -358,4 +352,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, TEXT, own=OWN)
+    run_study(compared, judged, TEXT, own=OWN)

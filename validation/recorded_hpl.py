@@ -1,7 +1,5 @@
 """Recordings of the real HPL, replayed, against the native simulation of the same HPL on the same platform.
 
-    .venv/bin/python validation/recorded_hpl.py -p PLATFORM [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * PLATFORM: that of this machine, as validation/real_programs.py or `lepaute calibrate` leaves it;
@@ -96,4 +94,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, TEXT, own=OWN)
+    run_study(compared, judged, TEXT, own=OWN)

@@ -4,7 +4,7 @@
 //
 // CASES is a file of lines, each a word and its values. `case NAME` begins a case; the others say what it is made of:
 //   application hpl | stencil | program     machine FILE     topology torus | fat-tree | dragonfly NUMBER...     cores
-//   NUMBER... seeds NUMBER...               without LAYER... trace (all ranks and steps)            set FIELD VALUE...
+//   NUMBER... seeds NUMBER...               without LAYER... trace all (ranks and steps)            set FIELD VALUE...
 //   and of a program, the numbers of each in their order:     kernels NAME...     by_date
 //   op CODE ALGORITHM PEER TAG WHICH M N K     list COUNT NUMBER... BYTES...     communicator RANK...
 //   rank OPS OP... FIRST COUNT TIMES...
@@ -25,6 +25,7 @@
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -41,64 +42,45 @@ public:
         }
     }
     void add(double number) { add(std::bit_cast<std::uint64_t>(number)); }
+    template <class... Numbers>
+    void add(Numbers... numbers) {
+        (add(numbers), ...);
+    }
     [[nodiscard]] std::uint64_t value() const { return value_; }
 
 private:
     std::uint64_t value_ = 0xCBF29CE484222325U;
 };
 
-void add(Digest& digest, const models::KernelUse& use) {
-    digest.add(use.calls);
-    digest.add(use.clipped_means);
-    digest.add(use.clipped_deviations);
-    digest.add(use.time_s);
-    digest.add(use.extrapolated_time_s);
-}
-
-void add(Digest& digest, const mpi::TraceRow& row) {
-    digest.add(std::uint64_t{row.rank});
-    digest.add(static_cast<std::uint64_t>(row.step));
-    digest.add(static_cast<std::uint64_t>(row.code));
-    digest.add(static_cast<std::uint64_t>(row.peer));
-    digest.add(static_cast<std::uint64_t>(row.tag));
-    for (const double value : {row.start_s, row.duration_s, row.m, row.n, row.k, row.size_bytes, row.late_s,
-                               row.transfer_s, row.contention_s}) {
-        digest.add(value);
-    }
-}
-
 Digest digest_of(const mpi::RunResult& result) {
     Digest digest;
-    digest.add(result.computing_s);
-    digest.add(result.waiting_s);
+    digest.add(result.computing_s, result.waiting_s);
     for (const mpi::Shares& shares : result.rank_shares_s) {
         for (const double share_s : shares) {
             digest.add(share_s);
         }
     }
     for (const models::KernelUse& use : result.kernels) {
-        add(digest, use);
+        digest.add(use.calls, use.clipped_means, use.clipped_deviations, use.time_s, use.extrapolated_time_s);
     }
     for (const models::MessageUse& use : result.message_use) {
-        digest.add(use.messages);
-        digest.add(use.bytes);
-        digest.add(use.time_s);
+        digest.add(use.messages, use.bytes, use.time_s);
     }
     for (const mpi::TraceRow& row : result.trace.rows) {
-        add(digest, row);
+        digest.add(std::uint64_t{row.rank}, static_cast<std::uint64_t>(row.step), static_cast<std::uint64_t>(row.code),
+                   static_cast<std::uint64_t>(row.peer), static_cast<std::uint64_t>(row.tag), row.start_s,
+                   row.duration_s, row.m, row.n, row.k, row.size_bytes, row.late_s, row.transfer_s, row.contention_s);
     }
     return digest;
 }
 
+using Words = std::span<const std::string>;
+
+/// The words of each line by their first one; those of `set`, and of a program, apart.
 struct Case {
     std::string name;
-    std::string application;
-    std::string machine;
-    std::vector<std::string> topology;
-    std::vector<std::uint32_t> cores;
-    std::vector<std::uint64_t> seeds;
-    std::vector<std::string> without;
-    bool trace = false;
+    std::map<std::string, std::vector<std::string>> lines{{"application", {}}, {"machine", {}}, {"topology", {}},
+                                                          {"cores", {}}, {"seeds", {}}, {"without", {}}, {"trace", {}}};
     std::vector<std::vector<std::string>> fields;
     program::Parameters program;
 };
@@ -112,9 +94,16 @@ Value number(const std::string& word) {
     }
 }
 
+template <class Value>
+std::vector<Value> numbers(Words words) {
+    std::vector<Value> found;
+    std::ranges::transform(words, std::back_inserter(found), number<Value>);
+    return found;
+}
+
 /// Sets a field of parameters. Throws std::invalid_argument for one whose type is none of these.
 template <class Value>
-void set(Value& value, std::span<const std::string> words) {
+void set(Value& value, Words words) {
     if constexpr (Worded<Value>) {
         value = of_word<Value>("a field", words.front());
     } else if constexpr (std::is_arithmetic_v<Value>) {
@@ -131,7 +120,7 @@ void set(Value& value, std::span<const std::string> words) {
 }
 
 template <class Fields>
-void set_field(Fields& of, std::span<const std::string> words) {
+void set_field(Fields& of, Words words) {
     bool known = false;
     Fields::fields([&](const char* name, auto field, auto... /*bounds*/) {
         if (words.front() == name) {
@@ -144,9 +133,8 @@ void set_field(Fields& of, std::span<const std::string> words) {
     }
 }
 
-net::Topology topology_of(std::span<const std::string> words) {
-    std::vector<std::uint32_t> sizes;
-    std::ranges::transform(words.subspan(1), std::back_inserter(sizes), number<std::uint32_t>);
+net::Topology topology_of(Words words) {
+    const auto sizes = numbers<std::uint32_t>(words.subspan(1));
     net::TopologyOptions options;
     options.levels = {{12.5e9, 1e-7}, {10e9, 3e-7}};
     if (words.front() == "torus") {
@@ -163,12 +151,12 @@ net::Topology topology_of(std::span<const std::string> words) {
 }
 
 models::Machine machine_of(const Case& of) {
-    std::ifstream file(of.machine);
+    std::ifstream file(of.lines.at("machine").at(0));
     std::stringstream text;
     text << file.rdbuf();
     models::Machine machine = models::machine_of_text(text.str());
-    if (!of.topology.empty()) {
-        machine.topology = topology_of(of.topology);
+    if (const auto& topology = of.lines.at("topology"); !topology.empty()) {
+        machine.topology = topology_of(topology);
     }
     return machine;
 }
@@ -179,14 +167,15 @@ std::string run(const Case& of, std::uint64_t seed, Simulate simulate, Parameter
         set_field(parameters, words);
     }
     models::Layers layers;
-    for (const std::string& layer : of.without) {
+    for (const std::string& layer : of.lines.at("without")) {
         set_field(layers, std::vector<std::string>{layer, "0"});
     }
     mpi::Trace trace;
-    if (of.trace) {
+    if (!of.lines.at("trace").empty()) {
         trace.rank_wanted.assign(parameters.ranks(), 1);
     }
-    const mpi::RunResult result = simulate(parameters, machine_of(of), layers, of.cores, seed, std::move(trace));
+    const auto cores = numbers<std::uint32_t>(of.lines.at("cores"));
+    const mpi::RunResult result = simulate(parameters, machine_of(of), layers, cores, seed, std::move(trace));
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(), "time_s %a messages %" PRIu64 " bytes %a rest %016" PRIx64, result.time_s,
                   result.messages, result.bytes, digest_of(result).value());
@@ -194,10 +183,11 @@ std::string run(const Case& of, std::uint64_t seed, Simulate simulate, Parameter
 }
 
 std::string run(const Case& of, std::uint64_t seed) {
-    if (of.application == "stencil") {
+    const std::string& application = of.lines.at("application").at(0);
+    if (application == "stencil") {
         return run<stencil::Parameters>(of, seed, [](auto&&... given) { return stencil::simulate(given...); });
     }
-    if (of.application == "program") {
+    if (application == "program") {
         return run(
             of, seed, [](auto&&... given) { return program::simulate(given...); }, of.program);
     }
@@ -223,14 +213,8 @@ std::string processor() {
     return line.data();
 }
 
-std::vector<std::uint32_t> numbers(std::span<const std::string> words) {
-    std::vector<std::uint32_t> found;
-    std::ranges::transform(words, std::back_inserter(found), number<std::uint32_t>);
-    return found;
-}
-
 /// A line about a program; false for one that is none.
-bool read_program(program::Parameters& of, const std::string& key, std::span<const std::string> words) {
+bool read_program(program::Parameters& of, const std::string& key, Words words) {
     if (key == "kernels") {
         of.kernels.assign(words.begin(), words.end());
         of.lines = {""};
@@ -247,16 +231,15 @@ bool read_program(program::Parameters& of, const std::string& key, std::span<con
                           .k = number<double>(words[7])});
     } else if (key == "list") {
         const auto count = number<std::size_t>(words[0]);
-        program::List& list = of.lists.emplace_back();
-        list.numbers = numbers(words.subspan(1, count));
-        std::ranges::transform(words.subspan(1 + count), std::back_inserter(list.bytes), number<double>);
+        of.lists.push_back({.numbers = numbers<std::uint32_t>(words.subspan(1, count)),
+                            .bytes = numbers<double>(words.subspan(1 + count))});
     } else if (key == "communicator") {
-        of.communicators.push_back(numbers(words));
+        of.communicators.push_back(numbers<std::uint32_t>(words));
     } else if (key == "rank") {
         const auto count = number<std::size_t>(words[0]);
         program::RankCode& code = of.rank_code.emplace_back();
-        code.ops = numbers(words.subspan(1, count));
-        const std::vector<std::uint32_t> parts = numbers(words.subspan(1 + count));
+        code.ops = numbers<std::uint32_t>(words.subspan(1, count));
+        const auto parts = numbers<std::uint32_t>(words.subspan(1 + count));
         for (std::size_t i = 0; i + 2 < parts.size(); i += 3) {
             code.parts.push_back({parts[i], parts[i + 1], parts[i + 2]});
         }
@@ -276,37 +259,14 @@ void read_line(std::vector<Case>& cases, const std::string& line) {
     }
     Case& last = cases.at(cases.size() - 1);
     const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
-    if (read_program(last.program, key, words)) {
-        return;
-    }
-    if (key == "application") {
-        last.application = words.at(0);
-    } else if (key == "machine") {
-        last.machine = words.at(0);
-    } else if (key == "topology") {
-        last.topology = words;
-    } else if (key == "cores") {
-        std::ranges::transform(words, std::back_inserter(last.cores), number<std::uint32_t>);
-    } else if (key == "seeds") {
-        std::ranges::transform(words, std::back_inserter(last.seeds), number<std::uint64_t>);
-    } else if (key == "without") {
-        last.without = words;
-    } else if (key == "trace") {
-        last.trace = true;
-    } else if (key == "set") {
+    if (key == "set") {
         last.fields.push_back(words);
-    } else {
-        throw std::invalid_argument("no meaning for " + key);
+    } else if (!read_program(last.program, key, words)) {
+        if (!last.lines.contains(key)) {
+            throw std::invalid_argument("no meaning for " + key);
+        }
+        last.lines[key] = words;
     }
-}
-
-std::vector<Case> cases_of(const char* path) {
-    std::vector<Case> cases;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
-        read_line(cases, line);
-    }
-    return cases;
 }
 
 } // namespace
@@ -316,10 +276,14 @@ int main(int argc, char** argv) try {
         std::fputs("usage: same_bits THREADS CASES\n", stderr);
         return 2;
     }
-    const std::vector<Case> cases = cases_of(argv[2]);
+    std::vector<Case> cases;
+    std::ifstream file(argv[2]);
+    for (std::string line; std::getline(file, line);) {
+        read_line(cases, line);
+    }
     std::vector<std::pair<const Case*, std::uint64_t>> runs;
     for (const Case& one : cases) {
-        for (const std::uint64_t seed : one.seeds) {
+        for (const std::uint64_t seed : numbers<std::uint64_t>(one.lines.at("seeds"))) {
             runs.emplace_back(&one, seed);
         }
     }

@@ -1,7 +1,5 @@
 """Are results the same to the last bit, whatever compiled the core and whatever processor runs it?
 
-    .venv/bin/python validation/same_bits.py [--quick]
-
 It needs g++; clang-16, QEMU (qemu-user), g++-aarch64-linux-gnu and libgtest-dev where they are installed: the table
 says what was skipped. Twenty-five minutes on two cores. Fixed before any result was looked at:
 
@@ -229,7 +227,7 @@ def case_lines(case: Case, machine: Path, cores_per_node: int) -> list[str]:
         *(f"set {name} {value}" for name, value in case.fields.items() if case.application != "program"),
         *([f"topology {case.topology}"] if case.topology else []),
         *([f"without {case.without}"] if case.without else []),
-        *(["trace"] if case.trace else []),
+        *(["trace all"] if case.trace else []),
     ]
 
 
@@ -298,9 +296,10 @@ def main() -> int:
     for build in BUILDS:
         driver, problem = built(build)
         for processor in (HERE, WITHOUT_AVX):
+            emulator = () if processor == HERE else AARCH64_EMULATOR if build.aarch64 else (EMULATOR, "-cpu", EMULATED)
             for threads in THREADS:
                 why = problem or skipped(build, processor)
-                output = None if driver is None or why else run(driver, emulator_of(build, processor), threads, path)
+                output = None if driver is None or why else run(driver, emulator, threads, path)
                 reference = reference or output
                 rows.append({"build": build.name, "processor": processor, "threads": threads}
                             | compared(reference, output, why))  # fmt: skip
@@ -352,13 +351,6 @@ def skipped(build: Build, processor: str) -> str:
     if build.here_only:
         return "not run there"
     return "" if which(EMULATOR) else f"skipped: no {EMULATOR}"
-
-
-def emulator_of(build: Build, processor: str) -> tuple[str, ...]:
-    """The command that emulates that processor; none for this one."""
-    if processor == HERE:
-        return ()
-    return AARCH64_EMULATOR if build.aarch64 else (EMULATOR, "-cpu", EMULATED)
 
 
 def run(driver: Path, emulator: Sequence[str], threads: int, cases: Path) -> Output:

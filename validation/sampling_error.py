@@ -1,7 +1,5 @@
 """How far predictions from windows of the steps are from those of all steps, and whether the stated error holds it.
 
-python validation/sampling_error.py [--set chosen|held-out|large] [--seeds 20] [--first-seed 1]
-
 Simulates each configuration in full and sampled, with the same seeds and all layers, and prints the errors (log of
 sampled over full), what predictions of one run state for them (1.96 standard deviations, prediction/parts.py), and
 how many lie within it; then the same for the mean over the seeds against what a prediction of all of them states.

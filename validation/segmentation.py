@@ -1,7 +1,5 @@
 """Breakpoints of published measurements: the four data sets of the thesis, and 16 series against pycewise.
 
-    .venv/bin/python validation/segmentation.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * the four data sets of Cornebize (2021), section 4.3.2: the durations of memcpy for 200 sizes
@@ -20,21 +18,13 @@ Fixed before any result was looked at:
 
 import numpy as np
 import pandas
-from support.report import Goal, Options, finish, markdown, options_of, run_main
+from support.report import Goal, Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import SegmentedLine, segment
 
-STUDY = "segmentation"
 MEMCPY, SERIES = "network_fit/memcpy_small.csv", "network_fit/pycewise_data.csv"
 TRUE_BYTES = (16_000.0, 1_071_669.0, 5_629_667.0)
 SEED = 432
-
-
-def main() -> int:
-    options = options_of(__doc__, (MEMCPY, SERIES))
-    frame = pandas.read_csv(options.table(STUDY), dtype=str) if options.summarise else compared(options)
-    frame = frame.fillna("").astype(str)
-    return finish(options, STUDY, frame, judged(frame), text(frame))
 
 
 def data_sets(options: Options) -> dict[str, tuple[np.ndarray, np.ndarray, tuple[float, ...]]]:
@@ -144,4 +134,4 @@ With the number of breakpoints free, each further breakpoint divides the sum of 
 
 
 if __name__ == "__main__":
-    run_main(main)
+    run_study(compared, judged, text, needs=(MEMCPY, SERIES), dtype=str)

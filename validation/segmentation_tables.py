@@ -1,7 +1,5 @@
 """How many breakpoints a table of 11 to 45 sizes with one duration each proves, as OSU and IMB write them.
 
-    .venv/bin/python validation/segmentation_tables.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * models: table_model of support/piecewise_models.py; 400 (seeds 1 to 400) to choose the criterion with, 400 fresh (1001
@@ -23,12 +21,11 @@ from collections.abc import Callable
 import numpy as np
 import pandas
 from segmentation_truth import share
-from support.piecewise_models import found, random_model, table_model
+from support.piecewise_models import judged, random_model, table_model
 from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 
-STUDY = "segmentation_tables"
 CHOICE, FRESH, MANY = range(1, 401), range(1001, 1401), range(1, 201)
 FAR, FAR_OF_MANY = 1, 2
 
@@ -45,17 +42,12 @@ def _freedom(count: int, n: int, of_breakpoint: int) -> np.ndarray:
     return n - 2.0 * k - of_breakpoint * (k - 1)
 
 
-def _whole(left: np.ndarray, n: int, most: np.ndarray) -> np.ndarray:
-    value = n * np.log(left / n) + _penalty(len(left), n)
-    return np.where(most, value, np.inf)
+def _whole(of_breakpoint: int) -> Rule:
+    def value(left: np.ndarray, n: int) -> np.ndarray:
+        f = _freedom(len(left), n, of_breakpoint)
+        return np.where(f >= 1, n * np.log(left / n) + _penalty(len(left), n), np.inf)
 
-
-def _parameters(left: np.ndarray, n: int) -> np.ndarray:
-    return _whole(left, n, (_freedom(len(left), n, 5) >= 1) | (np.arange(len(left)) == 0))
-
-
-def _free(left: np.ndarray, n: int) -> np.ndarray:
-    return _whole(left, n, _freedom(len(left), n, 1) >= 1)
+    return value
 
 
 def _variance(of_breakpoint: int) -> Rule:
@@ -77,8 +69,8 @@ def _degrees(of_breakpoint: int) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "parameters": _parameters,
-    "free": _free,
+    "parameters": _whole(5),
+    "free": _whole(1),
     "variance1": _variance(1),
     "variance3": _variance(3),
     "degrees1": _degrees(1),
@@ -99,19 +91,8 @@ def searched(options: Options) -> pandas.DataFrame:
             places["default"] = fitted.breakpoints
             far = FAR_OF_MANY if part == "many" else FAR
             for name, breakpoints in places.items():
-                rows.append(
-                    {
-                        "part": part,
-                        "seed": seed,
-                        "grid": grid,
-                        "criterion": name,
-                        "points": len(model.sizes),
-                        "relative_sd": f"{model.relative_sd:.6g}",
-                        "breakpoints": len(model.cuts),
-                        "chosen": len(breakpoints),
-                        "found": found(model, breakpoints, far),
-                    }
-                )
+                columns = judged(model, name, breakpoints, far, relative_sd=f"{model.relative_sd:.6g}")
+                rows.append({"part": part, "seed": seed, "grid": grid, **columns})
     return pandas.DataFrame(rows)
 
 
@@ -144,4 +125,4 @@ true number, each at most one size away; "line cut": of the models without a bre
 
 
 if __name__ == "__main__":
-    run_study(STUDY, searched, lambda _: [], text)
+    run_study(searched, lambda _: [], text)

@@ -1,7 +1,5 @@
 """How often the breakpoints of random piecewise models are found, and what a breakpoint should cost.
 
-    .venv/bin/python validation/segmentation_truth.py [--quick] [--summarise]
-
 Fixed before any result was looked at:
 
 * models: support/piecewise_models.py; 200 (seeds 1 to 200) to choose the criterion with, 200 fresh (1001 to 1200);
@@ -19,12 +17,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas
-from support.piecewise_models import Model, found, random_model
+from support.piecewise_models import Model, judged, random_model
 from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import Partition, segment
 
-STUDY = "segmentation_truth"
 CHOICE, FRESH = range(1, 201), range(1001, 1201)
 FAR = 2
 
@@ -50,21 +47,10 @@ def searched(options: Options) -> pandas.DataFrame:
             places["default"] = fitted.breakpoints
             covered = covering(model, fitted.breakpoints, fitted.breakpoint_intervals)
             for name, breakpoints in places.items():
-                rows.append(
-                    {
-                        "part": part,
-                        "seed": seed,
-                        "criterion": name,
-                        "points": len(model.sizes),
-                        "relative_sd": model.relative_sd,
-                        "noise": model.kind,
-                        "breakpoints": len(model.cuts),
-                        "chosen": len(breakpoints),
-                        "found": found(model, breakpoints, FAR),
-                        "least_signal": min(model.signal, default=np.nan),
-                        "covered": covered if name == "default" else "",
-                    }
-                )
+                of_model = {"relative_sd": model.relative_sd, "noise": model.kind}
+                row = {"part": part, "seed": seed, **judged(model, name, breakpoints, FAR, **of_model)}
+                row["least_signal"] = min(model.signal, default=np.nan)
+                rows.append({**row, "covered": covered if name == "default" else ""})
     return pandas.DataFrame(rows)
 
 
@@ -119,4 +105,4 @@ def share(values: pandas.Series) -> str:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, searched, lambda _: [], text)
+    run_study(searched, lambda _: [], text)

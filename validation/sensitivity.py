@@ -1,7 +1,5 @@
 """The published what-if studies on a hypothetical cluster, repeated: variability, topology, slow nodes.
 
-    .venv/bin/python validation/sensitivity.py [--only temporal|switches|nodes] [--full] [--reference DIR] [--quick]
-
 The simulations are the ready studies of `lepaute study ready`. Fixed before any result was looked at:
 
 * data: emulations with SMPI (../shared/reference/sensitivity); dahu/kernels/dgemm_synthetic_1-10.csv.gz, ten platforms
@@ -22,7 +20,7 @@ The simulations are the ready studies of `lepaute study ready`. Fixed before any
 from types import ModuleType
 
 import pandas
-from support.report import Options, finish, options_of, run_main
+from support.report import finish, options_of, run_main
 from what_if import removed_nodes, switches, temporal
 from what_if.runs import NODES
 
@@ -36,14 +34,9 @@ def main() -> int:
     status = 0
     for name, study in STUDIES.items():
         if options.own.only in (None, name):
-            status = max(status, show(options, study))
+            frame = pandas.read_csv(options.table(study.STUDY)) if options.summarise else study.compared(options)
+            status = max(status, finish(options, study.STUDY, frame, study.judged(frame), study.text(frame)))
     return status
-
-
-def show(options: Options, study: ModuleType) -> int:
-    frame = pandas.read_csv(options.table(study.STUDY)) if options.summarise else study.compared(options)
-    goals = study.judged(frame)
-    return finish(options, study.STUDY, frame, goals, study.text(frame))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Simulated runs that pair_differences.py and tuning_regret.py judge: one table for both, seeds shared by all.
 
-    .venv/bin/python validation/simulated_replicates.py [--reference DIR] [--output DIR]
-
 dahu-2020-01 as shipped, all layers, fidelity sampled: the 36 configurations of the factorial study and the 14 grids of
 960 ranks, as factorial.py and geometry.py predict them (copy_l included). Seeds 1 to 10, with repeat 0 and 1. Writes
 data/simulated_replicates.csv.
@@ -32,27 +30,19 @@ def main() -> int:
 
 
 def studies(options: Options) -> tuple[tuple[pandas.DataFrame, dict[str, Hpl]], ...]:
-    """Of the factorial study and of the grids: the real runs with the name of their configuration; all of these."""
+    """Of the factorial study and of the grids: the real runs with the name of their configuration; all of these.
+
+    Names are such as 128-1-2-0, block size, depth, broadcast and swap, and 30x32.
+    """
     factorial, grids = (pandas.read_csv(options.data(name)) for name in (FACTORIAL, GEOMETRY))
-    factorial["name"] = [factorial_name(row) for row in factorial.to_dict("records")]
-    grids["name"] = grids["proc_p"].astype(str) + "x" + grids["proc_q"].astype(str)
-    return (factorial, factorial_configurations(factorial)), (grids, grid_configurations(grids))
-
-
-def factorial_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
-    """By name, such as 128-1-2-0: block size, depth, broadcast, swap."""
-    keys = ["matrix_size", "block_size", "depth", "bcast", "swap"]
-    return {factorial_name(row): hpl_of(row) for row in real[keys].drop_duplicates().to_dict("records")}
-
-
-def factorial_name(row: dict[str, int]) -> str:
-    return f"{row['block_size']}-{row['depth']}-{row['bcast']}-{row['swap']}"
-
-
-def grid_configurations(real: pandas.DataFrame) -> dict[str, Hpl]:
-    """By name, such as 30x32."""
-    rows = real[["matrix_size", "proc_p", "proc_q"]].drop_duplicates().to_dict("records")
-    return {f"{row['proc_p']}x{row['proc_q']}": grid_hpl(*row.values()) for row in rows}
+    factorial["name"] = factorial[["block_size", "depth", "bcast", "swap"]].astype(str).agg("-".join, axis=1)
+    grids["name"] = grids[["proc_p", "proc_q"]].astype(str).agg("x".join, axis=1)
+    of_factors, of_grids = (real.drop_duplicates("name").to_dict("records") for real in (factorial, grids))
+    keys = ("matrix_size", "proc_p", "proc_q")
+    return (
+        (factorial, {row["name"]: hpl_of(row) for row in of_factors}),
+        (grids, {row["name"]: grid_hpl(*(row[key] for key in keys)) for row in of_grids}),
+    )
 
 
 if __name__ == "__main__":

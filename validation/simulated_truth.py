@@ -1,7 +1,5 @@
 """Simulated truth: of machines whose law is known, how many further runs lie in the 95 % interval of a prediction?
 
-    .venv/bin/python validation/simulated_truth.py [--machines K] [--kinds run,day] [--seed S] [--quick] [--summarise]
-
 A machine is made up, its calibration written as the archive that probes would have left, fitted by `lepaute.fit`, and a
 run of HPL predicted with 20 draws, by defaults. Then the same HPL runs 20 times on the true machine, each on another
 day. Fixed before the first full result:
@@ -33,12 +31,11 @@ from pathlib import Path
 import numpy as np
 import pandas
 from support.report import Goal, Options, finish, markdown, options_of, run_main
+from support.simulations import half_widths_percent
 from truth.calibration import write_calibration
 from truth.law import KINDS, NB, Effects, kinds_of, law_of, scatter_of
-from truth.runs import true_runs_s
+from truth.runs import columns_of, fitted, true_runs_s
 
-from lepaute import fit
-from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
 
 STUDY = "simulated_truth"
@@ -92,23 +89,14 @@ def machine(number: int, kinds: tuple[str, ...], seed: int, folder: Path) -> dic
     hpl = Hpl(n=int(rng.choice(SIZES)), nb=NB, p=p, q=q)
     law, effects = law_of(scatter, rng), Effects(scatter, rng)
     path = write_calibration(folder / f"{number}.zip", law, effects, nodes, rng)
-    platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
-    path.unlink()
-    spread = predict(hpl, platform, runs=PREDICTED_RUNS, seed=number + 1).time_s
+    spread = predict(hpl, fitted(path), runs=PREDICTED_RUNS, seed=number + 1).time_s
     times = np.array(true_runs_s(hpl, law, effects, nodes, FURTHER_RUNS, rng))
-    assert spread.low is not None
-    assert spread.high is not None
     return {
         "machine": number,
         "kinds": "+".join(kinds),
         "n": hpl.n,
         "grid": f"{p}x{q}",
-        "predicted_s": spread.mean,
-        "low_s": spread.low,
-        "high_s": spread.high,
-        "true_mean_s": float(times.mean()),
-        "true_sd_s": float(times.std(ddof=1)),
-        "runs": len(times),
+        **columns_of(spread, times),
         "below": int(np.count_nonzero(times < spread.low)),
         "above": int(np.count_nonzero(times > spread.high)),
     }
@@ -157,7 +145,7 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
             (
                 *(name, str(len(part)), f"{inside:.1f} ± {error:.1f}"),
                 *(f"{100.0 * float((part[side] / part['runs']).mean()):.1f}" for side in ("below", "above")),
-                *(f"{_half(part):.1f}", f"{needed.median():.1f}", f"{wrong.median():.1f}"),
+                *(f"{half_widths_percent(part).median():.1f}", f"{needed.median():.1f}", f"{wrong.median():.1f}"),
                 *(_beside(parts[name]) for parts in beside),
             )
         )
@@ -191,11 +179,7 @@ outliers, which pass for a difference between processes.
 
 
 def _beside(part: pandas.DataFrame) -> str:
-    return f"{coverage(part)[0]:.1f} ({_half(part):.1f})" if len(part) else ""
-
-
-def _half(part: pandas.DataFrame) -> float:
-    return float((50.0 * (part["high_s"] - part["low_s"]) / part["predicted_s"]).median())
+    return f"{coverage(part)[0]:.1f} ({half_widths_percent(part).median():.1f})" if len(part) else ""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """How many of all published runs of Dahu lie inside the predicted intervals: the studies of the other scripts together.
 
-    .venv/bin/python validation/summary_of_coverage.py [--output DIR]
-
 It reads the tables that factorial.py, geometry.py and matrix_size.py wrote, and simulates nothing (its name puts it
 after them). Fixed in advance: over all runs at least 90 % and at most 99 % inside (an interval that holds all is no
 information), median half-width over all cases at most 7 %.
@@ -11,7 +9,6 @@ import pandas
 from support.report import Goal, Options, markdown, run_study, signed
 from support.simulations import coverage_goals, half_widths_percent, inside_percent
 
-STUDY = "coverage"
 MAX_INSIDE_PERCENT = 99.0
 #: A case is named where fewer of its real runs lie inside, of at least so many.
 MISSED_SHARE, MIN_RUNS = 0.5, 5
@@ -74,4 +71,4 @@ Cases with fewer than half of their runs inside: {missed or "none"}. {{cases}}
 
 
 if __name__ == "__main__":
-    run_study(STUDY, cases, judged, text)
+    run_study(cases, judged, text, name="coverage")

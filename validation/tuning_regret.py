@@ -1,9 +1,6 @@
 """Regret of tuning on Dahu: the real time of what the simulation chooses, over the real best.
 
-    .venv/bin/python validation/simulated_replicates.py     simulates, once, what is judged here
-    .venv/bin/python validation/tuning_regret.py [--only factorial|grids] [--reference DIR] [--summarise]
-
-Fixed before any choice was looked at:
+simulated_replicates.py simulates, once, what is judged here. Fixed before any choice was looked at:
 
 * data: 36 configurations of the factorial study (mean of 8 real runs each), 14 grids of 960 ranks (mean of 7);
 * simulations: simulated_replicates.py, 10 seeds each (20 were planned and took too long). Seed s of the study permutes
@@ -18,7 +15,6 @@ Fixed before any choice was looked at:
 """
 
 import sys
-from functools import partial
 from math import sqrt
 
 import numpy
@@ -101,19 +97,16 @@ def regrets(
             rows.append(("tuning, best within ranges", budget, repetition, regret(names[found.best])))
             rows.append(("random search", budget, repetition, regret(searched(every, count, generator))))
         simulated = evaluate([Trial(point, seed) for point in names for seed in range(REAL_SEEDS)])
-        chosen = correct(simulated, partial(drawn, generator, real_runs, names), REAL_RUNS)
+
+        def real_run(point: Point, generator: numpy.random.Generator = generator) -> float:
+            return float(generator.choice(real_runs[names[point]]))
+
+        chosen = correct(simulated, real_run, REAL_RUNS)
         rows.append(("tuning, real runs", 0.0, repetition, regret(names[chosen.best])))
         order = generator.permutation(list(configurations))[:REAL_RUNS]
         tried = {str(name): float(generator.choice(real_runs[str(name)])) for name in order}
         rows.append(("random search, real runs", 0.0, repetition, regret(min(tried, key=tried.__getitem__))))
     return rows
-
-
-def drawn(
-    generator: numpy.random.Generator, real_runs: dict[str, numpy.ndarray], names: dict[Point, str], point: Point
-) -> float:
-    """A real run of the table."""
-    return float(generator.choice(real_runs[names[point]]))
 
 
 def evaluated(names: dict[Point, str], table: dict[tuple[str, int], "object"], order: numpy.ndarray) -> Evaluate:
@@ -198,4 +191,4 @@ that spend at most a fifth of their time where kernels are extrapolated:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, compared, judged, text, needs=(FACTORIAL, GEOMETRY), own=OWN)
+    run_study(compared, judged, text, needs=(FACTORIAL, GEOMETRY), own=OWN)

@@ -1,7 +1,5 @@
 """Cases made to mislead a watch: what is proposed, what is said, and what is said wrongly beside it.
 
-    .venv/bin/python validation/watch_adversarial.py [--quick] [--summarise]
-
 Fixed before any result was looked at. Fleets of 32 processors in 16 nodes and 90 days, one factor, AR(1) 0.3 with 0.5
 %, levels 3 % apart; defaults of `propose` and `notices`, raw verdicts (r = 1) beside. 10 fleets a case, 10 of each kind
 of noise without a change. Planted, and the goal in at least 9 of 10 fleets:
@@ -42,7 +40,6 @@ from lepaute.watch.proposals.proposed_event import ProposedEvent
 from lepaute.watch.store import open_store
 from lepaute.watch.values import day_of
 
-STUDY = "watch_adversarial"
 Floats = npt.NDArray[np.float64]
 
 FLEETS, MACHINES, DAYS = 10, 32, 90
@@ -259,4 +256,4 @@ def rare(what: str, part: pd.DataFrame) -> Goal:
 
 
 if __name__ == "__main__":
-    run_study(STUDY, simulated, judged, TEXT)
+    run_study(simulated, judged, TEXT)

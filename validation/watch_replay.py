@@ -1,7 +1,5 @@
 """What a watch of Dahu would have found, and on which day: the published data, replayed with what was known each day.
 
-    .venv/bin/python validation/watch_replay.py [--reference DIR] [--quick] [--summarise]
-
 Fixed before the result was seen, except where it says so:
 
 * data: watch/stats_monitoring.csv.gz, four factors of 64 processors, 2019-11-25 to 2021-03-17; and

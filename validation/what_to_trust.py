@@ -1,7 +1,5 @@
 """What is predicted or decided, how far off it is, and the command that shows it: the table on top of docs/evidence.
 
-    .venv/bin/python validation/what_to_trust.py [--output DIR]
-
 Every figure is read from the committed tables of docs/evidence/data; run it after a script that has written one.
 """
 
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pandas
 from support.report import DATA, EVIDENCE, markdown, read_goals, replace_section
+from support.simulations import half_widths_percent
 
 HEADER = ("what", "error", "inside 95 %", "half-width", "checked on", "command")
 Row = tuple[str, str, str, str, str, str]
@@ -229,8 +228,7 @@ def of(part: float, whole: float) -> str:
 
 def half_width(frame: pandas.DataFrame) -> str:
     """The median one."""
-    half = 50.0 * (frame["high_s"] - frame["low_s"]) / frame["predicted_s"]
-    return f"± {half.median():.1f} %"
+    return f"± {half_widths_percent(frame).median():.1f} %"
 
 
 if __name__ == "__main__":

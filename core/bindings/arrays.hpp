@@ -5,8 +5,18 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
+
+/// Values that Python gives, in one piece of memory.
+template <typename Value, std::size_t Dimensions>
+using Input = nanobind::ndarray<const Value, nanobind::ndim<Dimensions>, nanobind::c_contig, nanobind::device::cpu>;
+
+template <typename Array>
+auto span_of(const Array& array) {
+    return std::span(array.data(), array.size());
+}
 
 /// A NumPy array that owns `values`.
 template <typename Value>

@@ -13,15 +13,8 @@ using namespace lepaute;
 
 namespace {
 
-template <typename Value, std::size_t Dimensions>
-using Input = nb::ndarray<const Value, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 template <std::size_t Dimensions>
 using Changed = nb::ndarray<double, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
-
-template <typename Array>
-auto span_of(const Array& array) {
-    return std::span(array.data(), array.size());
-}
 
 void check(bool fits) {
     if (!fits) {

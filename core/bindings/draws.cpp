@@ -15,12 +15,10 @@ using namespace lepaute;
 
 namespace {
 
-using Draw = double (*)(const rng::Coordinates&) noexcept;
-
 constexpr std::uint64_t most_draws = 1U << 28U;
 
-std::vector<double> drawn(Draw draw, std::uint64_t seed, std::uint32_t stream, std::uint32_t units,
-                          std::uint32_t each) {
+template <auto draw>
+std::vector<double> drawn(std::uint64_t seed, std::uint32_t stream, std::uint32_t units, std::uint32_t each) {
     check_number("each", each, 0U, static_cast<std::uint32_t>(most_draws / std::max(units, 1U)));
     std::vector<double> values;
     values.reserve(std::size_t{units} * each);
@@ -49,16 +47,6 @@ void bind_draws(nb::module_& m) {
             return rng::exponential(x);
         },
         nb::arg("x"), "For |x| <= 700; the same bits on every machine.");
-    m.def(
-        "normals",
-        [](std::uint64_t seed, std::uint32_t stream, std::uint32_t units, std::uint32_t each) {
-            return drawn(&rng::normal, seed, stream, units, each);
-        },
-        nb::arg("seed"), nb::arg("stream"), nb::arg("units"), nb::arg("each"));
-    m.def(
-        "uniforms",
-        [](std::uint64_t seed, std::uint32_t stream, std::uint32_t units, std::uint32_t each) {
-            return drawn(&rng::uniform, seed, stream, units, each);
-        },
-        nb::arg("seed"), nb::arg("stream"), nb::arg("units"), nb::arg("each"));
+    m.def("normals", &drawn<&rng::normal>, nb::arg("seed"), nb::arg("stream"), nb::arg("units"), nb::arg("each"));
+    m.def("uniforms", &drawn<&rng::uniform>, nb::arg("seed"), nb::arg("stream"), nb::arg("units"), nb::arg("each"));
 }

@@ -26,7 +26,9 @@ void def_fields(nanobind::class_<Owner>& bound) {
                 [field, name](Owner& owner, std::string_view word) {
                     owner.*field = lepaute::of_word<Value>(name, word);
                 });
-            choices.emplace(name, lepaute::choices<Value>());
+            for (const auto& one : words_of(Value{})) {
+                choices[name].emplace_back(one.word);
+            }
         } else {
             bound.def_rw(name, field);
         }

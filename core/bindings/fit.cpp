@@ -1,16 +1,15 @@
 #include "fit/best_partitions.hpp"
 #include "fit/splits.hpp"
 
+#include "arrays.hpp"
 #include "checks.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
-#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -19,8 +18,8 @@ using namespace lepaute;
 
 namespace {
 
-using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Edges = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles = Input<double, 1>;
+using Edges = Input<std::uint32_t, 1>;
 
 constexpr double most_value = 1e300;
 constexpr std::size_t most_log_cells = 4096;               // of which all segments have an entry in a table
@@ -33,16 +32,15 @@ fit::Series series_of(const Doubles& x, const Doubles& value, const Doubles& wei
         first(first.shape(0) - 1) != points || sizes.shape(0) != first.shape(0)) {
         throw std::invalid_argument("a series is three vectors of one length, and edges from 0 to that length");
     }
-    const std::span edges(first.data(), first.shape(0));
-    const std::span below(sizes.data(), sizes.shape(0));
+    const std::span edges = span_of(first);
+    const std::span below = span_of(sizes);
     for (std::size_t cell = 0; cell + 1 < edges.size(); ++cell) {
         if (edges[cell] > edges[cell + 1] || below[cell] > below[cell + 1] ||
             (edges[cell] == edges[cell + 1] && below[cell] != below[cell + 1])) {
             throw std::invalid_argument("the edges of a series, and the sizes below them, rise together");
         }
     }
-    const std::span along(x.data(), points);
-    if (!std::ranges::is_sorted(along)) {
+    if (!std::ranges::is_sorted(span_of(x))) {
         throw std::invalid_argument("the x of a series never fall");
     }
     for (std::size_t i = 0; i < points; ++i) {
@@ -83,8 +81,6 @@ std::vector<std::pair<std::vector<std::uint32_t>, double>> partitions(const std:
         if (one.cells() != series.front().cells()) {
             throw std::invalid_argument("series that share their cuts have the same number of cells");
         }
-    }
-    for (const fit::Series& one : series) {
         check_objective(one, logarithmic);
     }
     const std::size_t cells = series.front().cells();

@@ -20,10 +20,9 @@ nb::class_<Value> bind_struct(nb::module_& m, const char* name) {
     return bound;
 }
 
-std::vector<std::string> term_names() { return {models::term_names().begin(), models::term_names().end()}; }
-
 void bind_kernels(nb::module_& m) {
-    m.def("term_names", &term_names, "Terms of a polynomial, in the order of its coefficients.");
+    m.def(
+        "term_names", [] { return models::term_names; }, "Terms of a polynomial, in the order of its coefficients.");
     bind_struct<models::Size>(m, "Size").def(nb::init<double, double, double>(), nb::arg("m"), nb::arg("n"),
                                              nb::arg("k"));
     bind_struct<models::Bounds>(m, "Bounds")

@@ -11,8 +11,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace nb = nanobind;
 using namespace lepaute;
@@ -27,10 +29,10 @@ enum class RowKind : std::int16_t { kernel, mpi, phase }; // as in lepaute.simul
 
 template <typename Of>
 auto column(const std::vector<mpi::TraceRow>& rows, Of value_of) {
-    std::vector<decltype(value_of(rows.front()))> values;
+    std::vector<std::decay_t<std::invoke_result_t<Of, const mpi::TraceRow&>>> values;
     values.reserve(rows.size());
     for (const mpi::TraceRow& row : rows) {
-        values.push_back(value_of(row));
+        values.push_back(std::invoke(value_of, row));
     }
     return array_of(std::move(values), {rows.size()});
 }
@@ -68,24 +70,21 @@ nb::dict take_trace_columns(mpi::RunResult& result) {
     const std::vector<mpi::TraceRow> rows = std::move(result.trace.rows);
     nb::dict columns;
     columns["rank"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int32_t>(row.rank); });
-    columns["step"] = column(rows, [](const mpi::TraceRow& row) { return row.step; });
+    columns["step"] = column(rows, &mpi::TraceRow::step);
     columns["kind"] = column(rows, [](const mpi::TraceRow& row) { return static_cast<std::int16_t>(kind_of(row)); });
     columns["name"] =
         column(rows, [&](const mpi::TraceRow& row) { return name_of(row, result.kernel_set.names.size()); });
-    columns["peer"] = column(rows, [](const mpi::TraceRow& row) { return row.peer; });
-    columns["tag"] = column(rows, [](const mpi::TraceRow& row) { return row.tag; });
-    const auto number = [&](const char* name, double mpi::TraceRow::*value) {
-        columns[name] = column(rows, [value](const mpi::TraceRow& row) { return row.*value; });
-    };
-    number("start_s", &mpi::TraceRow::start_s);
-    number("duration_s", &mpi::TraceRow::duration_s);
-    number("m", &mpi::TraceRow::m);
-    number("n", &mpi::TraceRow::n);
-    number("k", &mpi::TraceRow::k);
-    number("size_bytes", &mpi::TraceRow::size_bytes);
-    number("late_s", &mpi::TraceRow::late_s);
-    number("transfer_s", &mpi::TraceRow::transfer_s);
-    number("contention_s", &mpi::TraceRow::contention_s);
+    columns["peer"] = column(rows, &mpi::TraceRow::peer);
+    columns["tag"] = column(rows, &mpi::TraceRow::tag);
+    columns["start_s"] = column(rows, &mpi::TraceRow::start_s);
+    columns["duration_s"] = column(rows, &mpi::TraceRow::duration_s);
+    columns["m"] = column(rows, &mpi::TraceRow::m);
+    columns["n"] = column(rows, &mpi::TraceRow::n);
+    columns["k"] = column(rows, &mpi::TraceRow::k);
+    columns["size_bytes"] = column(rows, &mpi::TraceRow::size_bytes);
+    columns["late_s"] = column(rows, &mpi::TraceRow::late_s);
+    columns["transfer_s"] = column(rows, &mpi::TraceRow::transfer_s);
+    columns["contention_s"] = column(rows, &mpi::TraceRow::contention_s);
     return columns;
 }
 

@@ -19,6 +19,14 @@ namespace {
 using LinkValue = std::pair<double, double>; // bandwidth in bytes/s, latency in seconds
 using GraphCable = std::tuple<std::string, std::string, double, double, bool, std::uint32_t>;
 
+std::vector<LinkValue> values_of(std::span<const net::Link> links) {
+    std::vector<LinkValue> values;
+    for (const net::Link& link : links) {
+        values.emplace_back(link.capacity_Bps, link.latency_s);
+    }
+    return values;
+}
+
 net::Topology dragonfly(const std::vector<std::uint32_t>& sizes, const net::TopologyOptions& options) {
     if (sizes.size() != 7) {
         throw std::invalid_argument("a dragonfly is 7 numbers");
@@ -41,14 +49,7 @@ void bind_topology(nb::module_& m) {
     nb::class_<net::TopologyOptions>(m, "TopologyOptions")
         .def(nb::init<>())
         .def_prop_rw(
-            "levels",
-            [](const net::TopologyOptions& options) {
-                std::vector<LinkValue> levels;
-                for (const net::Link& link : options.levels) {
-                    levels.emplace_back(link.capacity_Bps, link.latency_s);
-                }
-                return levels;
-            },
+            "levels", [](const net::TopologyOptions& options) { return values_of(options.levels); },
             [](net::TopologyOptions& options, const std::vector<LinkValue>& levels) {
                 options.levels.clear();
                 for (const auto& [capacity_Bps, latency_s] : levels) {
@@ -84,14 +85,7 @@ void bind_topology(nb::module_& m) {
         .def_static("graph", &graph, nb::arg("nodes"), nb::arg("switches"), nb::arg("cables"), nb::arg("by_latency"),
                     nb::arg("options"))
         .def_prop_ro("nodes", &net::Topology::nodes)
-        .def_prop_ro("links",
-                     [](const net::Topology& topology) {
-                         std::vector<LinkValue> links;
-                         for (const net::Link& link : topology.links()) {
-                             links.emplace_back(link.capacity_Bps, link.latency_s);
-                         }
-                         return links;
-                     })
+        .def_prop_ro("links", [](const net::Topology& topology) { return values_of(topology.links()); })
         .def(
             "route",
             [](const net::Topology& topology, std::uint32_t a, std::uint32_t b) {

@@ -44,41 +44,73 @@ struct Scaled {
     [[nodiscard]] double at(std::size_t i, std::size_t j) const { return gram[i * size + j]; }
 };
 
-/// The least squares coefficients of some of the columns, 0 for the others: Cholesky's factor, column by column.
-std::vector<double> solved(const Scaled& of, const std::vector<std::size_t>& chosen) {
-    const std::size_t count = chosen.size();
-    std::vector<double> factor(count * count, 0.0), half(count, 0.0), result(of.size, 0.0);
-    std::vector<bool> known(count, false);
-    for (std::size_t i = 0; i < count; ++i) {
-        double rest = of.moment[chosen[i]], pivot = of.at(chosen[i], chosen[i]);
-        for (std::size_t j = 0; j < i; ++j) {
-            if (!known[j]) {
-                continue;
+/// Cholesky's factor of the columns before the last, and below it the last column in its terms. A column whose pivot is
+/// not `enough(pivot, column)` is passed over.
+struct Factor {
+    std::size_t size; // the last column included
+    std::vector<double> values = std::vector<double>(size * size, 0.0);
+    std::vector<bool> known = std::vector<bool>(size, false);
+    double left = 0.0; // of the last column's square
+
+    template <class At, class Enough>
+    Factor(std::size_t columns, const At& at, const Enough& enough) : size(columns) {
+        for (std::size_t i = 0; i < size; ++i) {
+            double pivot = at(i, i);
+            for (std::size_t j = 0; j < i; ++j) {
+                if (!known[j]) {
+                    continue;
+                }
+                double sum = at(i, j);
+                for (std::size_t k = 0; k < j; ++k) {
+                    sum -= (*this)(i, k) * (*this)(j, k);
+                }
+                const double element = sum / (*this)(j, j);
+                values[i * size + j] = element;
+                pivot -= element * element;
             }
-            double sum = of.at(chosen[i], chosen[j]);
-            for (std::size_t k = 0; k < j; ++k) {
-                sum -= factor[i * count + k] * factor[j * count + k];
+            if (i + 1 == size) {
+                left = pivot;
+            } else if (enough(pivot, i)) {
+                known[i] = true;
+                values[i * size + i] = std::sqrt(pivot);
             }
-            const double element = sum / factor[j * count + j];
-            factor[i * count + j] = element;
-            pivot -= element * element;
-            rest -= element * half[j];
-        }
-        if (pivot > least_pivot) {
-            known[i] = true;
-            factor[i * count + i] = std::sqrt(pivot);
-            half[i] = rest / factor[i * count + i];
         }
     }
+
+    [[nodiscard]] double operator()(std::size_t i, std::size_t j) const { return values[i * size + j]; }
+};
+
+/// The least squares coefficients of some of the columns, 0 for the others.
+std::vector<double> solved(const Scaled& of, const std::vector<std::size_t>& chosen) {
+    const std::size_t count = chosen.size();
+    const auto at = [&](std::size_t i, std::size_t j) {
+        return i < count ? of.at(chosen[i], chosen[j]) : j < count ? of.moment[chosen[j]] : 0.0;
+    };
+    const Factor factor(count + 1, at, [](double pivot, std::size_t) { return pivot > least_pivot; });
+    std::vector<double> result(of.size, 0.0);
     for (std::size_t i = count; i-- > 0;) {
-        if (!known[i]) {
+        if (!factor.known[i]) {
             continue;
         }
-        double rest = half[i];
+        double rest = factor(count, i);
         for (std::size_t j = i + 1; j < count; ++j) {
-            rest -= factor[j * count + i] * result[chosen[j]];
+            rest -= factor(j, i) * result[chosen[j]];
         }
-        result[chosen[i]] = rest / factor[i * count + i];
+        result[chosen[i]] = rest / factor(i, i);
+    }
+    return result;
+}
+
+/// The sum of what `add(row, sum)` adds for each row.
+template <class Add>
+std::vector<double> sum_of_rows(std::size_t rows, std::size_t size, const Add& add) {
+    std::vector<double> result(size, 0.0), part(size);
+    for (std::size_t begin = 0; begin < rows; begin += block) {
+        std::fill(part.begin(), part.end(), 0.0);
+        for (std::size_t row = begin; row < std::min(begin + block, rows); ++row) {
+            add(row, part);
+        }
+        std::transform(result.begin(), result.end(), part.begin(), result.begin(), std::plus<>());
     }
     return result;
 }
@@ -158,36 +190,27 @@ private:
             for (const double value : target) {
                 largest = std::max(largest, std::abs(value));
             }
-            double share = 1.0;
-            bool all = true;
-            for (const std::size_t i : chosen) {
-                if (bounded_[i] && target[i] <= nothing * largest) {
-                    all = false;
-                    const double way = coefficients_[i] - target[i];
-                    share = std::min(share, way > 0.0 ? coefficients_[i] / way : 0.0);
-                }
-            }
-            if (all) {
+            std::vector<std::size_t> falling = chosen;
+            std::erase_if(falling, [&](std::size_t i) { return !(bounded_[i] && target[i] <= nothing * largest); });
+            if (falling.empty()) {
                 coefficients_ = target;
                 return;
             }
-            bool left = false;
-            for (const std::size_t i : chosen) {
-                const bool falls = bounded_[i] && target[i] <= nothing * largest;
-                coefficients_[i] += share * (target[i] - coefficients_[i]);
-                if (falls && coefficients_[i] <= nothing * largest) {
-                    coefficients_[i] = 0.0;
-                    inside_[i] = false;
-                    left = true;
-                }
+            double share = 1.0;
+            for (const std::size_t i : falling) {
+                const double way = coefficients_[i] - target[i];
+                share = std::min(share, way > 0.0 ? coefficients_[i] / way : 0.0);
             }
-            if (!left) { // rounding: the one that limits the step is not quite 0
-                for (const std::size_t i : chosen) {
-                    if (bounded_[i] && target[i] <= nothing * largest) {
-                        coefficients_[i] = 0.0;
-                        inside_[i] = false;
-                    }
-                }
+            for (const std::size_t i : chosen) {
+                coefficients_[i] += share * (target[i] - coefficients_[i]);
+            }
+            const auto stays = [&](std::size_t i) { return !(coefficients_[i] <= nothing * largest); };
+            if (!std::ranges::all_of(falling, stays)) { // else rounding: the one that limits the step is not quite 0
+                std::erase_if(falling, stays);
+            }
+            for (const std::size_t i : falling) {
+                coefficients_[i] = 0.0;
+                inside_[i] = false;
             }
         }
     }
@@ -214,37 +237,26 @@ std::vector<double> product(const Matrix& a, const Matrix& b) {
 }
 
 std::vector<double> products(const Matrix& a, const Matrix& b) {
-    std::vector<double> result(a.columns * b.columns, 0.0), part(result.size());
-    for (std::size_t begin = 0; begin < a.rows; begin += block) {
-        std::fill(part.begin(), part.end(), 0.0);
-        for (std::size_t row = begin; row < std::min(begin + block, a.rows); ++row) {
-            for (std::size_t i = 0; i < a.columns; ++i) {
-                const double factor = a(row, i);
-                for (std::size_t j = 0; j < b.columns; ++j) {
-                    part[i * b.columns + j] += factor * b(row, j);
-                }
+    return sum_of_rows(a.rows, a.columns * b.columns, [&](std::size_t row, std::vector<double>& sum) {
+        for (std::size_t i = 0; i < a.columns; ++i) {
+            const double factor = a(row, i);
+            for (std::size_t j = 0; j < b.columns; ++j) {
+                sum[i * b.columns + j] += factor * b(row, j);
             }
         }
-        std::transform(result.begin(), result.end(), part.begin(), result.begin(), std::plus<>());
-    }
-    return result;
+    });
 }
 
 std::vector<double> weighted_products(const Matrix& x, std::span<const double> weight) {
     const std::size_t p = x.columns;
-    std::vector<double> result(p * p, 0.0), part(p * p);
-    for (std::size_t begin = 0; begin < x.rows; begin += block) {
-        std::fill(part.begin(), part.end(), 0.0);
-        for (std::size_t row = begin; row < std::min(begin + block, x.rows); ++row) {
-            for (std::size_t i = 0; i < p; ++i) {
-                const double factor = weight[row] * x(row, i);
-                for (std::size_t j = 0; j <= i; ++j) {
-                    part[i * p + j] += factor * x(row, j);
-                }
+    std::vector<double> result = sum_of_rows(x.rows, p * p, [&](std::size_t row, std::vector<double>& sum) {
+        for (std::size_t i = 0; i < p; ++i) {
+            const double factor = weight[row] * x(row, i);
+            for (std::size_t j = 0; j <= i; ++j) {
+                sum[i * p + j] += factor * x(row, j);
             }
         }
-        std::transform(result.begin(), result.end(), part.begin(), result.begin(), std::plus<>());
-    }
+    });
     for (std::size_t i = 0; i < p; ++i) {
         for (std::size_t j = 0; j < i; ++j) {
             result[j * p + i] = result[i * p + j];
@@ -266,31 +278,8 @@ std::vector<double> nonnegative_solution(const Matrix& gram, std::span<const dou
 }
 
 double residual(const Matrix& sums, double negligible) {
-    const std::size_t p = sums.rows - 1;
-    std::vector<double> factor(sums.rows * sums.rows, 0.0);
-    std::vector<bool> known(p, false);
-    double left = sums(p, p);
-    for (std::size_t i = 0; i <= p; ++i) {
-        double pivot = sums(i, i);
-        for (std::size_t j = 0; j < i; ++j) {
-            if (!known[j]) {
-                continue;
-            }
-            double sum = sums(i, j);
-            for (std::size_t k = 0; k < j; ++k) {
-                sum -= factor[i * (p + 1) + k] * factor[j * (p + 1) + k];
-            }
-            factor[i * (p + 1) + j] = sum / factor[j * (p + 1) + j];
-            pivot -= factor[i * (p + 1) + j] * factor[i * (p + 1) + j];
-        }
-        if (i == p) {
-            left = pivot;
-        } else if (pivot > negligible * sums(i, i)) {
-            known[i] = true;
-            factor[i * (p + 1) + i] = std::sqrt(pivot);
-        }
-    }
-    return std::max(left, 0.0);
+    const auto enough = [&](double pivot, std::size_t i) { return pivot > negligible * sums(i, i); };
+    return std::max(Factor(sums.rows, sums, enough).left, 0.0);
 }
 
 Eigen eigen(const Matrix& symmetric) {

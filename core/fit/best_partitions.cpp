@@ -133,17 +133,13 @@ std::vector<Partition> log_partitions(const std::vector<Series>& series, const R
     const auto by_bound = [&](std::size_t low, std::size_t high) { return tables.bound(low, high); };
     follow(partitions_of(cells, rules.most,
                          [&](std::size_t low, std::size_t high) { return tables.estimate(low, high); }));
-    for (int round = 0; round < lazy_rounds; ++round) {
+    for (int round = 0;; ++round) {
+        if (round == lazy_rounds) {
+            refine_all_that_may_matter(tables, cells, reached);
+        }
         std::vector<Partition> cheapest = partitions_of(cells, rules.most, by_bound);
         if (!follow(cheapest)) {
             return cheapest; // all their segments were exact: nothing can be cheaper
-        }
-    }
-    refine_all_that_may_matter(tables, cells, reached);
-    while (true) {
-        std::vector<Partition> cheapest = partitions_of(cells, rules.most, by_bound);
-        if (!follow(cheapest)) {
-            return cheapest;
         }
     }
 }

@@ -21,19 +21,14 @@ struct Members {
 
 Members members_of(std::span<const std::int64_t> group, std::size_t groups) {
     Members found{std::vector<std::size_t>(groups + 1, 0), {}};
-    for (const std::int64_t each : group) {
-        if (each >= 0) {
-            ++found.begin[static_cast<std::size_t>(each) + 1];
+    for (std::size_t stream = 0; stream < group.size(); ++stream) {
+        if (group[stream] >= 0) {
+            ++found.begin[static_cast<std::size_t>(group[stream]) + 1];
+            found.streams.push_back(stream);
         }
     }
     std::partial_sum(found.begin.begin(), found.begin.end(), found.begin.begin());
-    found.streams.resize(found.begin.back());
-    std::vector<std::size_t> next(found.begin.begin(), found.begin.end() - 1);
-    for (std::size_t stream = 0; stream < group.size(); ++stream) {
-        if (group[stream] >= 0) {
-            found.streams[next[static_cast<std::size_t>(group[stream])]++] = stream;
-        }
-    }
+    std::ranges::stable_sort(found.streams, {}, [&](std::size_t stream) { return group[stream]; });
     return found;
 }
 

@@ -59,10 +59,7 @@ At evaluate(const Series& series, std::size_t begin, std::size_t end, double t, 
 } // namespace
 
 LogLine best_log_constant(const Series& series, std::size_t begin, std::size_t end) noexcept {
-    Moments sum;
-    for (std::size_t i = begin; i < end; ++i) {
-        sum.merge({series.weight[i], 0.0, series.value[i], 0.0, 0.0, 0.0});
-    }
+    const Moments sum = moments_of(series, begin, end);
     return {-infinity, sum.mean_y, sum.yy};
 }
 
@@ -123,12 +120,10 @@ LogLine least_beyond(const Series& series, std::size_t begin, std::size_t end) {
     best = origin.cost < best.cost ? origin : best;
     const auto [low, high] = log_range(series, begin, end);
     // There log(1 + r x) is r x, or log(r x) + 1 / (r x): the best r, or 1 / r, is that of a straight line.
-    Moments small, large;
-    for (std::size_t i = begin; i < end; ++i) {
-        small.merge({series.weight[i], series.x[i], series.value[i], 0.0, 0.0, 0.0});
-        if (origin.cost < infinity) {
-            large.merge({series.weight[i], 1.0 / series.x[i], series.value[i] - std::log(series.x[i]), 0.0, 0.0, 0.0});
-        }
+    const Moments small = moments_of(series, begin, end);
+    Moments large;
+    for (std::size_t i = begin; i < end && origin.cost < infinity; ++i) {
+        large.merge({series.weight[i], 1.0 / series.x[i], series.value[i] - std::log(series.x[i]), 0.0, 0.0, 0.0});
     }
     const double r = small.xx > 0.0 ? small.xy / small.xx : 0.0;
     if (r > 0.0 && std::log(r) < low) {

@@ -5,20 +5,10 @@
 
 namespace lepaute::fit {
 
-namespace {
-
-/// Moments of z and p at each node of t, as columns.
-struct Nodes {
-    explicit Nodes(std::size_t count) : mean_z(count), mean_p(count), zz(count), zp(count), pp(count) {}
-    std::vector<double> mean_z, mean_p, zz, zp, pp;
-};
-
-} // namespace
-
 /// Moments of the points from one edge up to another, at each node of t and at both ends.
 class LogTable::Row {
 public:
-    explicit Row(std::size_t nodes) : at(nodes) {}
+    explicit Row(std::size_t nodes) : mean_z(nodes), mean_p(nodes), zz(nodes), zp(nodes), pp(nodes) {}
 
     void merge(const Row& other, std::size_t used) noexcept {
         const double total = weight + other.weight;
@@ -28,13 +18,13 @@ public:
         const double share = other.weight / total;
         const double both = weight * share;
         for (std::size_t g = 0; g < used; ++g) {
-            const double dz = other.at.mean_z[g] - at.mean_z[g];
-            const double dp = other.at.mean_p[g] - at.mean_p[g];
-            at.zz[g] += other.at.zz[g] + dz * dz * both;
-            at.zp[g] += other.at.zp[g] + dz * dp * both;
-            at.pp[g] += other.at.pp[g] + dp * dp * both;
-            at.mean_z[g] += dz * share;
-            at.mean_p[g] += dp * share;
+            const double dz = other.mean_z[g] - mean_z[g];
+            const double dp = other.mean_p[g] - mean_p[g];
+            zz[g] += other.zz[g] + dz * dz * both;
+            zp[g] += other.zp[g] + dz * dp * both;
+            pp[g] += other.pp[g] + dp * dp * both;
+            mean_z[g] += dz * share;
+            mean_p[g] += dp * share;
         }
         constant.merge(other.constant);
         origin.merge(other.origin);
@@ -42,7 +32,7 @@ public:
     }
 
     double weight = 0.0;
-    Nodes at;
+    std::vector<double> mean_z, mean_p, zz, zp, pp; // of z and p at each node
     Moments constant, origin;
 };
 
@@ -73,8 +63,8 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
             one.origin = {one.weight, 0.0, x > 0.0 ? value - std::log(x) : 0.0, 0.0, 0.0, 0.0};
             for (std::size_t g = 0; g < count; ++g) {
                 const double u = ratio[g] * x;
-                one.at.mean_z[g] = value - std::log1p(u);
-                one.at.mean_p[g] = u / (1.0 + u);
+                one.mean_z[g] = value - std::log1p(u);
+                one.mean_p[g] = u / (1.0 + u);
             }
             sum.merge(one, count);
         }
@@ -93,11 +83,7 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
         const bool at_zero = first_x <= 0.0;
         Row row(used);
         for (std::size_t high = low + 1; high <= cells; ++high) {
-            if (high == low + 1) {
-                row = rows[low];
-            } else {
-                row.merge(rows[high - 1], used);
-            }
+            row.merge(rows[high - 1], used);
             Entry& entry = entries_[low * edges_ + high];
             const bool whole = low == 0 && high == cells;
             if (!whole && series.sizes_between(low, high) < least) {
@@ -116,8 +102,8 @@ LogTable::LogTable(const Series& series, Shape shape, std::uint32_t least)
             double least_squares = infinity;
             for (std::size_t g = 0; g < used; ++g) {
                 const double shift =
-                    row.at.pp[g] > 0.0 ? std::clamp(row.at.zp[g] / row.at.pp[g], -0.5 * log_cell, 0.5 * log_cell) : 0.0;
-                squares[g] = row.at.zz[g] - 2.0 * shift * row.at.zp[g] + shift * shift * row.at.pp[g];
+                    row.pp[g] > 0.0 ? std::clamp(row.zp[g] / row.pp[g], -0.5 * log_cell, 0.5 * log_cell) : 0.0;
+                squares[g] = row.zz[g] - 2.0 * shift * row.zp[g] + shift * shift * row.pp[g];
                 if (squares[g] < least_squares) {
                     least_squares = squares[g];
                     best = g;

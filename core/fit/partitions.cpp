@@ -111,10 +111,7 @@ private:
             cost += one.scale * sums[s].cost(rules_->shape);
         }
         const bool whole = low == 0 && high == (*series_)[0].cells();
-        if (!enough && !whole) {
-            return infinity;
-        }
-        return cost;
+        return enough || whole ? cost : infinity;
     }
 
     const std::vector<Series>* series_;

@@ -11,8 +11,6 @@ namespace lepaute::models {
 
 namespace {
 
-constexpr std::array<std::string_view, term_count> terms = {"mnk", "mn", "mk", "nk", "nn", "m", "n", "k", "1"};
-
 /// Lower-triangular L with L L' = matrix (row-major, n x n); columns of zero pivots are zero (semi-definite).
 std::vector<double> cholesky(const std::vector<double>& matrix, std::size_t n) {
     std::vector<double> lower(n * n, 0.0);
@@ -100,14 +98,11 @@ std::array<double, 3> logarithms(const Size& size, const Size& nearest) noexcept
 
 } // namespace
 
-std::span<const std::string_view, term_count> term_names() noexcept { return terms; }
-
 double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) const noexcept {
     switch (noise) {
     case Noise::none:
-        return mean_s;
-    case Noise::half_normal:
-        return mean_s + deviation_s * stream.centred_half_normal(index);
+    case Noise::half_normal: // draw() itself
+        break;
     case Noise::normal:
         return mean_s + deviation_s * stream.normal(index);
     case Noise::lognormal: {
@@ -128,7 +123,8 @@ double KernelCost::draw_other(const rng::Stream& stream, std::uint64_t index) co
 void KernelPiece::check() const {
     for (std::size_t term = 0; term < term_count; ++term) {
         const auto check_term = [&](const std::string& name, double value) {
-            check_number(name + "[" + std::string(terms.at(term)) + "]", value, -most_coefficient, most_coefficient);
+            check_number(name + "[" + std::string(term_names.at(term)) + "]", value, -most_coefficient,
+                         most_coefficient);
         };
         check_term("mean", mean.at(term));
         check_term("deviation", deviation.at(term));
@@ -148,7 +144,6 @@ void KernelPiece::check() const {
         check_number("modes: mean", mode.mean, -most_relative_sd, most_relative_sd);
         check_relative_sd("modes: deviation", mode.deviation);
     }
-    check_relative_sd("discrepancy_relative_sd", discrepancy_relative_sd);
 }
 
 Distance KernelModel::distance(const Size& size) const noexcept {
@@ -218,14 +213,10 @@ KernelCost KernelModel::cost(const Size& size, double factor, bool with_noise) c
         }
         result.mean_s = evaluate(piece.mean, size);
         result.deviation_s = with_noise && piece.noise != Noise::none ? evaluate(piece.deviation, size) : 0.0;
-        if (result.mean_s < 0.0) {
-            result.clipped_mean = true;
-            result.mean_s = 0.0;
-        }
-        if (result.deviation_s < 0.0) {
-            result.clipped_deviation = true;
-            result.deviation_s = 0.0;
-        }
+        result.clipped_mean = result.mean_s < 0.0;
+        result.clipped_deviation = result.deviation_s < 0.0;
+        result.mean_s = std::max(result.mean_s, 0.0);
+        result.deviation_s = std::max(result.deviation_s, 0.0);
         return result;
     }
     return result;
@@ -262,12 +253,8 @@ void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_
         return;
     }
     use.by_size.note(size, seconds);
-    if (cost.clipped_mean) {
-        use.clipped_means += calls;
-    }
-    if (cost.clipped_deviation) {
-        use.clipped_deviations += calls;
-    }
+    use.clipped_means += cost.clipped_mean ? calls : 0;
+    use.clipped_deviations += cost.clipped_deviation ? calls : 0;
     if (cost.outside) {
         use.extrapolated_time_s += seconds;
         use.outside_low = {std::min(use.outside_low.m, size.m), std::min(use.outside_low.n, size.n),
@@ -277,10 +264,9 @@ void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_
     }
 }
 
-KernelModel KernelModel::with_drawn_coefficients(rng::Coordinates at) const {
-    KernelModel drawn = *this;
+void KernelModel::draw_coefficients(rng::Coordinates at) {
     at.index = 0;
-    for (KernelPiece& piece : drawn.pieces_) {
+    for (KernelPiece& piece : pieces_) {
         const std::size_t n = piece.covariance_terms.size();
         if (n == 0) {
             continue;
@@ -299,12 +285,10 @@ KernelModel KernelModel::with_drawn_coefficients(rng::Coordinates at) const {
             piece.mean[static_cast<std::size_t>(piece.covariance_terms[i])] += shift;
         }
     }
-    return drawn;
 }
 
-KernelModel KernelModel::with_drawn_discrepancies(rng::Coordinates at) const {
-    KernelModel drawn = *this;
-    for (KernelPiece& piece : drawn.pieces_) {
+void KernelModel::draw_discrepancies(rng::Coordinates at) noexcept {
+    for (KernelPiece& piece : pieces_) {
         if (piece.discrepancy_relative_sd > 0.0) {
             const double factor = factor_of(piece.discrepancy_relative_sd, rng::normal(at));
             for (std::size_t term = 0; term < term_count; ++term) {
@@ -314,13 +298,6 @@ KernelModel KernelModel::with_drawn_discrepancies(rng::Coordinates at) const {
         }
         ++at.index;
     }
-    return drawn;
-}
-
-KernelModel KernelModel::with_error_outside(const ExtrapolationError& error) const {
-    KernelModel drawn = *this;
-    drawn.error_outside_ = error;
-    return drawn;
 }
 
 } // namespace lepaute::models

@@ -23,23 +23,18 @@ struct Size {
     double n = 0.0;
     double k = 0.0;
 
-    void check() const {
-        check_number("m", m, 0.0, 1e300);
-        check_number("n", n, 0.0, 1e300);
-        check_number("k", k, 0.0, 1e300);
-    }
     template <class Visit>
     static void fields(Visit visit) {
-        visit("m", &Size::m);
-        visit("n", &Size::n);
-        visit("k", &Size::k);
+        visit("m", &Size::m, 0.0, 1e300);
+        visit("n", &Size::n, 0.0, 1e300);
+        visit("k", &Size::k, 0.0, 1e300);
     }
 };
 
 /// Terms a polynomial may have, in this order: mnk, mn, mk, nk, nn, m, n, k, 1.
 inline constexpr std::size_t term_count = 9;
 using Coefficients = std::array<double, term_count>;
-[[nodiscard]] std::span<const std::string_view, term_count> term_names() noexcept;
+inline constexpr std::array<std::string_view, term_count> term_names{"mnk", "mn", "mk", "nk", "nn", "m", "n", "k", "1"};
 [[nodiscard]] inline double evaluate(const Coefficients& c, const Size& size) noexcept {
     const auto& [m, n, k] = size;
     return c[0] * m * n * k + c[1] * m * n + c[2] * m * k + c[3] * n * k + c[4] * n * n + c[5] * m + c[6] * n +
@@ -88,7 +83,6 @@ struct KernelPiece {
     double discrepancy_relative_sd = 0.0; // of the logarithm of a factor on all calls of the piece
 
     void check() const;
-    /// All fields, by name: the machine file and the binding go through them.
     template <class Visit>
     static void fields(Visit visit) {
         visit("where", &KernelPiece::where);
@@ -100,7 +94,7 @@ struct KernelPiece {
         visit("covariance_terms", &KernelPiece::covariance_terms);
         visit("covariance", &KernelPiece::covariance);
         visit("modes", &KernelPiece::modes);
-        visit("discrepancy_relative_sd", &KernelPiece::discrepancy_relative_sd);
+        visit("discrepancy_relative_sd", &KernelPiece::discrepancy_relative_sd, 0.0, most_relative_sd);
     }
 };
 
@@ -179,7 +173,6 @@ public:
     KernelModel() = default;
     explicit KernelModel(std::vector<KernelPiece> pieces) : pieces_(std::move(pieces)) {}
 
-    [[nodiscard]] bool known() const noexcept { return !pieces_.empty(); }
     [[nodiscard]] const std::vector<KernelPiece>& pieces() const noexcept { return pieces_; }
 
     /// How far `size` is outside of what its piece was fitted to. Between two boxes of fitted sizes it is inside,
@@ -189,16 +182,16 @@ public:
     /// The cost of calls of `size`, their durations multiplied by `factor`.
     [[nodiscard]] KernelCost cost(const Size& size, double factor, bool with_noise) const noexcept;
 
-    /// The same model with coefficients drawn from their fitted covariance (a piece without one is kept).
+    /// Draws the coefficients from their fitted covariance (a piece without one is kept).
     /// Throws std::invalid_argument when a covariance is not positive semi-definite.
-    [[nodiscard]] KernelModel with_drawn_coefficients(rng::Coordinates at) const;
+    void draw_coefficients(rng::Coordinates at);
 
-    /// The same model with the durations of each piece times a factor drawn from its discrepancy: draw `at.index` plus
-    /// the number of the piece.
-    [[nodiscard]] KernelModel with_drawn_discrepancies(rng::Coordinates at) const;
+    /// Multiplies the durations of each piece by a factor drawn from its discrepancy: draw `at.index` plus the number
+    /// of the piece.
+    void draw_discrepancies(rng::Coordinates at) noexcept;
 
-    /// The same model with this error outside of what it was fitted to.
-    [[nodiscard]] KernelModel with_error_outside(const ExtrapolationError& error) const;
+    /// Of sizes outside of what it was fitted to.
+    void set_error_outside(const ExtrapolationError& error) noexcept { error_outside_ = error; }
 
     template <class Visit>
     static void fields(Visit visit) {

@@ -23,14 +23,10 @@ struct CrowdingPoint {
     double share = 0.0;
     double increase = 0.0;
 
-    void check() const {
-        check_number("share", share, 1e-9, 1.0);
-        check_number("increase", increase, -1.0 + 1e-12, most_relative_sd); // at -1 a call would take no time
-    }
     template <class Visit>
     static void fields(Visit visit) {
-        visit("share", &CrowdingPoint::share);
-        visit("increase", &CrowdingPoint::increase);
+        visit("share", &CrowdingPoint::share, 1e-9, 1.0);
+        visit("increase", &CrowdingPoint::increase, -1.0 + 1e-12, most_relative_sd); // at -1 a call would take no time
     }
 };
 
@@ -54,11 +50,11 @@ struct MachineKernel {
         visit("name", &MachineKernel::name);
         visit("model_of", &MachineKernel::model_of);
         visit("models", &MachineKernel::models);
-        visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd);
+        visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd, 0.0, most_relative_sd);
         visit("own_code_relative_sd", &MachineKernel::own_code_relative_sd);
         visit("as_recorded", &MachineKernel::as_recorded);
         visit("crowding", &MachineKernel::crowding);
-        visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd);
+        visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd, 0.0, most_relative_sd);
     }
 };
 
@@ -107,25 +103,25 @@ struct Machine {
     /// All fields but the topology, by name.
     template <class Visit>
     static void fields(Visit visit) {
-        visit("nodes", &Machine::nodes);
-        visit("cores_per_node", &Machine::cores_per_node);
+        visit("nodes", &Machine::nodes, 1, most_nodes);
+        visit("cores_per_node", &Machine::cores_per_node, 1, most_cores_per_node);
         visit("cpus_per_node", &Machine::cpus_per_node);
         visit("cpu_is_core_modulo", &Machine::cpu_is_core_modulo);
         visit("sockets_per_node", &Machine::sockets_per_node);
-        visit("threads_per_rank", &Machine::threads_per_rank);
+        visit("threads_per_rank", &Machine::threads_per_rank, 1, most_cores_per_node);
         visit("kernels", &Machine::kernels);
-        visit("day_common_relative_sd", &Machine::day_common_relative_sd);
-        visit("day_run_relative_sd", &Machine::day_run_relative_sd);
-        visit("day_cpu_relative_sd", &Machine::day_cpu_relative_sd);
-        visit("day_degrees_of_freedom", &Machine::day_degrees_of_freedom);
-        visit("day_run_degrees_of_freedom", &Machine::day_run_degrees_of_freedom);
-        visit("day_cpu_degrees_of_freedom", &Machine::day_cpu_degrees_of_freedom);
-        visit("episode_relative_sd", &Machine::episode_relative_sd);
+        visit("day_common_relative_sd", &Machine::day_common_relative_sd, 0.0, most_relative_sd);
+        visit("day_run_relative_sd", &Machine::day_run_relative_sd, 0.0, most_relative_sd);
+        visit("day_cpu_relative_sd", &Machine::day_cpu_relative_sd, 0.0, most_relative_sd);
+        visit("day_degrees_of_freedom", &Machine::day_degrees_of_freedom, 0, most_degrees_of_freedom);
+        visit("day_run_degrees_of_freedom", &Machine::day_run_degrees_of_freedom, 0, most_degrees_of_freedom);
+        visit("day_cpu_degrees_of_freedom", &Machine::day_cpu_degrees_of_freedom, 0, most_degrees_of_freedom);
+        visit("episode_relative_sd", &Machine::episode_relative_sd, 0.0, most_relative_sd);
         visit("episode_s", &Machine::episode_s);
-        visit("wandering_relative_sd", &Machine::wandering_relative_sd);
+        visit("wandering_relative_sd", &Machine::wandering_relative_sd, 0.0, most_relative_sd);
         visit("wandering_correlation_s", &Machine::wandering_correlation_s);
-        visit("wandering_relative_sd_error", &Machine::wandering_relative_sd_error);
-        visit("wandering_correlation_error", &Machine::wandering_correlation_error);
+        visit("wandering_relative_sd_error", &Machine::wandering_relative_sd_error, 0.0, 10.0);
+        visit("wandering_correlation_error", &Machine::wandering_correlation_error, 0.0, 10.0);
         visit("network", &Machine::network);
     }
 };
@@ -249,9 +245,7 @@ public:
     }
     /// Seconds of the next call on `rank`, of that cost; to be noted with note().
     [[nodiscard]] double draw_s(std::uint32_t rank, const KernelCost& cost) noexcept {
-        RankState& state = ranks_[rank];
-        const double even_s = cost.draw(state.noise, state.calls++);
-        return episode_s_ > 0.0 ? through_episodes(rank, even_s) : even_s;
+        return Draws(*this, rank).next_s(cost);
     }
     /// Draws for many calls of a rank in a row, while nobody else draws for it.
     class Draws {
@@ -261,7 +255,6 @@ public:
         Draws(const Draws&) = delete;
         Draws& operator=(const Draws&) = delete;
         ~Draws() { day_.ranks_[rank_].calls = calls_; }
-        /// As draw_s().
         [[nodiscard]] double next_s(const KernelCost& cost) noexcept {
             const double even_s = cost.draw(noise_, calls_++);
             return day_.episode_s_ > 0.0 ? day_.through_episodes(rank_, even_s) : even_s;
@@ -281,16 +274,14 @@ public:
     }
     /// Seconds that `kernel` takes on `rank` for its next call.
     double duration_s(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
-        KernelUse& use = use_[kernel.index()];
         if (!models(kernel)) {
-            ++use.calls;
-            ++use.unmodelled_calls;
+            note_calls(kernel, {}, size, 1, 0.0);
             return 0.0;
         }
         const KernelCost each = common_cost(rank, kernel, size);
         const bool wanders = !kernels_[kernel.index()].as_recorded;
         const double seconds = wanders ? draw_s(rank, each) : each.draw(ranks_[rank].noise, ranks_[rank].calls++);
-        note(use, each, size, 1, seconds);
+        note_calls(kernel, each, size, 1, seconds);
         return seconds;
     }
     /// By number of the kernel.

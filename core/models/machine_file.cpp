@@ -1,7 +1,6 @@
 #include "models/machine_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <concepts>
 #include <stdexcept>
@@ -15,11 +14,15 @@ namespace {
 constexpr std::string_view nothing = "-"; // stands for an empty name
 constexpr std::string_view format = "lepaute-machine/8";
 
+/// What stands for a number of that type: read as it, so that one that its field cannot hold is refused.
+template <class Value>
+using Written = std::conditional_t<std::floating_point<Value>, double, long long>;
+
 /// Goes through `value` in the order of the file. Writer and Reader go through it alike, so that the two cannot differ.
 template <class File, class Value>
 void transfer(File& file, Value& value) {
-    if constexpr (requires { value.fields([](const char*, auto) {}); }) {
-        Value::fields([&](const char*, auto field) { transfer(file, value.*field); });
+    if constexpr (Visited<Value>) {
+        Value::fields([&](const char*, auto field, auto... /*bounds*/) { transfer(file, value.*field); });
     } else {
         file.value(value);
     }
@@ -47,15 +50,7 @@ public:
     template <class Value>
         requires std::is_arithmetic_v<Value>
     void value(Value number) {
-        std::array<char, 32> digits{};
-        char* end = nullptr;
-        if constexpr (std::floating_point<Value>) {
-            end = std::to_chars(digits.begin(), digits.end(), number).ptr; // the shortest that reads back as it is
-        } else {
-            end = std::to_chars(digits.begin(), digits.end(), static_cast<long long>(number)).ptr;
-        }
-        text_.append(digits.begin(), end);
-        text_ += ' ';
+        (text_ += text_of(static_cast<Written<Value>>(number))) += ' '; // the shortest that reads back as it is
     }
     void value(const std::string& name) { (text_ += name.empty() ? nothing : std::string_view(name)) += ' '; }
     template <Worded Enum>
@@ -73,7 +68,7 @@ public:
     [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-    std::string text_ = "lepaute-machine/8\n";
+    std::string text_ = std::string(format) + '\n';
 };
 
 class Reader {
@@ -87,20 +82,18 @@ public:
         requires std::is_arithmetic_v<Value>
     void value(Value& number) {
         const std::string_view digits = word();
-        std::conditional_t<std::floating_point<Value>, double, long long> read{};
+        Written<Value> read{};
         const auto [end, error] = std::from_chars(digits.begin(), digits.end(), read);
-        if (error != std::errc{} || end != digits.end()) {
-            throw std::invalid_argument("has '" + std::string(digits) + "' where a number should be");
-        }
+        const auto expect = [digits](bool met, const char* what) {
+            if (!met) {
+                throw std::invalid_argument("has '" + std::string(digits) + "' where " + what + " should be");
+            }
+        };
+        expect(error == std::errc{} && end == digits.end(), "a number");
         if constexpr (std::same_as<Value, bool>) {
-            if (read != 0 && read != 1) {
-                throw std::invalid_argument("has '" + std::string(digits) + "' where 0 or 1 should be");
-            }
+            expect(read == 0 || read == 1, "0 or 1");
         } else if constexpr (std::integral<Value>) {
-            if (!std::in_range<Value>(read)) {
-                throw std::invalid_argument("has '" + std::string(digits) +
-                                            "' where a number that its field holds should be");
-            }
+            expect(std::in_range<Value>(read), "a number that its field holds");
         }
         number = static_cast<Value>(read);
     }

@@ -3,7 +3,6 @@
 #include "rng/elementary.hpp"
 #include "rng/philox.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace lepaute::models {
@@ -11,16 +10,6 @@ namespace lepaute::models {
 namespace {
 
 constexpr std::uint32_t network_discrepancy_stream = 0x4E444953U;
-
-void slow_down(Segment& segment, double factor) {
-    segment.latency_s *= factor;
-    segment.bandwidth_Bps /= factor;
-}
-
-void slow_down(Overhead& overhead, double factor) {
-    overhead.intercept_s *= factor;
-    overhead.per_byte_s *= factor;
-}
 
 } // namespace
 
@@ -40,16 +29,14 @@ double link_factor(const Network& network, std::uint64_t seed) noexcept {
 Network drawn(const Network& network, NetworkLayers layers, std::uint64_t seed) {
     Network result = network;
     const auto draw = [&](LinkClass which, NetworkClass& links) {
-        if (layers.transfers && links.discrepancy_relative_sd > 0.0) {
-            const double factor = message_factor(which, links.discrepancy_relative_sd, seed);
-            std::ranges::for_each(links.segments, [=](Segment& segment) { slow_down(segment, factor); });
-        }
-        if (layers.overheads && links.overhead_relative_sd > 0.0) {
-            const double factor = message_factor(which, links.overhead_relative_sd, seed);
-            for (Segment& segment : links.segments) {
-                slow_down(segment.send, factor);
-                slow_down(segment.isend, factor);
-                slow_down(segment.receive, factor);
+        const double slower = layers.transfers ? message_factor(which, links.discrepancy_relative_sd, seed) : 1.0;
+        const double busier = layers.overheads ? message_factor(which, links.overhead_relative_sd, seed) : 1.0;
+        for (Segment& segment : links.segments) {
+            segment.latency_s *= slower;
+            segment.bandwidth_Bps /= slower;
+            for (Overhead* overhead : {&segment.send, &segment.isend, &segment.receive}) {
+                overhead->intercept_s *= busier;
+                overhead->per_byte_s *= busier;
             }
         }
     };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace lepaute::models {
@@ -28,14 +29,10 @@ struct Overhead {
     double per_byte_s = 0.0;
     [[nodiscard]] double of(double size_bytes) const noexcept { return intercept_s + per_byte_s * size_bytes; }
 
-    void check() const {
-        check_seconds("intercept_s", intercept_s);
-        check_seconds("per_byte_s", per_byte_s);
-    }
     template <class Visit>
     static void fields(Visit visit) {
-        visit("intercept_s", &Overhead::intercept_s);
-        visit("per_byte_s", &Overhead::per_byte_s);
+        visit("intercept_s", &Overhead::intercept_s, 0.0, most_seconds);
+        visit("per_byte_s", &Overhead::per_byte_s, 0.0, most_seconds);
     }
 };
 
@@ -67,22 +64,16 @@ struct Segment {
         return least;
     }
 
-    void check() const {
-        check_number("above_bytes", above_bytes, 0.0, 1e300);
-        check_seconds("latency_s", latency_s);
-        check_bandwidth("bandwidth_Bps", bandwidth_Bps);
-        check_relative_sd("noise_relative_sd", noise_relative_sd);
-    }
     template <class Visit>
     static void fields(Visit visit) {
-        visit("above_bytes", &Segment::above_bytes);
+        visit("above_bytes", &Segment::above_bytes, 0.0, 1e300);
         visit("protocol", &Segment::protocol);
-        visit("latency_s", &Segment::latency_s);
-        visit("bandwidth_Bps", &Segment::bandwidth_Bps);
+        visit("latency_s", &Segment::latency_s, 0.0, most_seconds);
+        visit("bandwidth_Bps", &Segment::bandwidth_Bps, least_Bps, most_Bps);
         visit("send", &Segment::send);
         visit("isend", &Segment::isend);
         visit("receive", &Segment::receive);
-        visit("noise_relative_sd", &Segment::noise_relative_sd);
+        visit("noise_relative_sd", &Segment::noise_relative_sd, 0.0, most_relative_sd);
         visit("noise", &Segment::noise);
     }
 };
@@ -104,24 +95,18 @@ struct NetworkClass {
     }
 
     void check() const {
-        const auto not_above = [](const Segment& one, const Segment& next) {
-            return !(one.above_bytes < next.above_bytes);
-        };
-        if (std::ranges::adjacent_find(segments, not_above) != segments.end()) {
+        if (std::ranges::adjacent_find(segments, std::not_fn(std::less{}), &Segment::above_bytes) != segments.end()) {
             throw std::invalid_argument("segments are not in increasing order of above_bytes");
         }
-        check_number("fitted_low_bytes", fitted_low_bytes, 0.0, 1e300);
         check_number("fitted_high_bytes", fitted_high_bytes, fitted_low_bytes, 1e300);
-        check_relative_sd("discrepancy_relative_sd", discrepancy_relative_sd);
-        check_relative_sd("overhead_relative_sd", overhead_relative_sd);
     }
     template <class Visit>
     static void fields(Visit visit) {
         visit("segments", &NetworkClass::segments);
-        visit("fitted_low_bytes", &NetworkClass::fitted_low_bytes);
+        visit("fitted_low_bytes", &NetworkClass::fitted_low_bytes, 0.0, 1e300);
         visit("fitted_high_bytes", &NetworkClass::fitted_high_bytes);
-        visit("discrepancy_relative_sd", &NetworkClass::discrepancy_relative_sd);
-        visit("overhead_relative_sd", &NetworkClass::overhead_relative_sd);
+        visit("discrepancy_relative_sd", &NetworkClass::discrepancy_relative_sd, 0.0, most_relative_sd);
+        visit("overhead_relative_sd", &NetworkClass::overhead_relative_sd, 0.0, most_relative_sd);
     }
 };
 
@@ -138,16 +123,9 @@ struct MessageUse {
 
     void note(const NetworkClass& network, const Segment& segment, double size_bytes) noexcept {
         const double seconds = segment.one_way_s(size_bytes);
-        ++messages;
-        bytes += size_bytes;
-        time_s += seconds;
-        if (size_bytes < network.fitted_low_bytes || size_bytes > network.fitted_high_bytes) {
-            ++outside_messages;
-            outside_bytes += size_bytes;
-            outside_time_s += seconds;
-            outside_low_bytes = std::min(outside_low_bytes, size_bytes);
-            outside_high_bytes = std::max(outside_high_bytes, size_bytes);
-        }
+        const bool outside = size_bytes < network.fitted_low_bytes || size_bytes > network.fitted_high_bytes;
+        add(outside ? MessageUse{1, 1, size_bytes, size_bytes, seconds, seconds, size_bytes, size_bytes}
+                    : MessageUse{.messages = 1, .bytes = size_bytes, .time_s = seconds});
     }
     void add(const MessageUse& other) noexcept {
         messages += other.messages;
@@ -203,40 +181,26 @@ struct Network {
     bool loopback_shared = false; // do parallel flows inside a node slow each other?
     double iprobe_s = 0.0;
     bool iprobe_looks_first = false; // MPI_Iprobe finds only what had come at the rank's previous MPI call
-    bool progress_in_calls =
-        false; // a collective operation that does not block goes on only while its rank is in a call
-    bool counts_all_sizes = false; // of messages and of calls of kernels, also where no fitted sizes are known
+    bool progress_in_calls = false;  // collective operations that do not block go on only while their rank is in a call
+    bool counts_all_sizes = false;   // of messages and of calls of kernels, also where no fitted sizes are known
 
     [[nodiscard]] const NetworkClass& of(LinkClass which) const noexcept {
-        switch (which) {
-        case LinkClass::loopback:
-            return loopback;
-        case LinkClass::loopback_noncontiguous:
-            return loopback_noncontiguous;
-        case LinkClass::remote_noncontiguous:
-            return remote_noncontiguous;
-        case LinkClass::loopback_busy:
-            return loopback_busy;
-        case LinkClass::remote_busy:
-            return remote_busy;
-        case LinkClass::remote:
-        case LinkClass::count:
-            break;
-        }
-        return remote;
+        static constexpr std::array classes{&Network::loopback,
+                                            &Network::remote,
+                                            &Network::loopback_noncontiguous,
+                                            &Network::remote_noncontiguous,
+                                            &Network::loopback_busy,
+                                            &Network::remote_busy};
+        return this->*classes[static_cast<std::size_t>(which)];
     }
 
     void check() const {
-        for (const LinkClass link : {LinkClass::loopback, LinkClass::remote}) {
-            check_has_segments(link);
-        }
+        check_has_segments(LinkClass::loopback);
+        check_has_segments(LinkClass::remote);
         if (noncontiguous_modelled) {
             check_has_segments(LinkClass::loopback_noncontiguous);
             check_has_segments(LinkClass::remote_noncontiguous);
         }
-        check_bandwidth("node_link_Bps", node_link_Bps);
-        check_bandwidth("loopback_Bps", loopback_Bps);
-        check_seconds("iprobe_s", iprobe_s);
     }
     void check_has_segments(LinkClass link) const {
         if (of(link).segments.empty()) {
@@ -255,10 +219,10 @@ struct Network {
         visit("remote_busy", &Network::remote_busy);
         visit("flow_factor", &Network::flow_factor);
         visit("exact_sharing", &Network::exact_sharing);
-        visit("node_link_Bps", &Network::node_link_Bps);
-        visit("loopback_Bps", &Network::loopback_Bps);
+        visit("node_link_Bps", &Network::node_link_Bps, least_Bps, most_Bps);
+        visit("loopback_Bps", &Network::loopback_Bps, least_Bps, most_Bps);
         visit("loopback_shared", &Network::loopback_shared);
-        visit("iprobe_s", &Network::iprobe_s);
+        visit("iprobe_s", &Network::iprobe_s, 0.0, most_seconds);
         visit("iprobe_looks_first", &Network::iprobe_looks_first);
         visit("progress_in_calls", &Network::progress_in_calls);
         visit("counts_all_sizes", &Network::counts_all_sizes);

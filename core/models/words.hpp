@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace lepaute {
 
@@ -19,15 +18,6 @@ struct Word {
 
 template <class Enum>
 concept Worded = requires { words_of(Enum{}); };
-
-template <Worded Enum>
-[[nodiscard]] std::vector<std::string> choices() {
-    std::vector<std::string> words;
-    for (const Word<Enum>& one : words_of(Enum{})) {
-        words.emplace_back(one.word);
-    }
-    return words;
-}
 
 /// Throws std::logic_error for a value that the table lacks.
 template <Worded Enum>

@@ -6,15 +6,6 @@ namespace lepaute::mpi {
 
 namespace {
 
-void combine(const Member& me, const Vector& vector, double bytes) {
-    me.engine.compute(own_rank(me), bytes * vector.combine_s_per_byte);
-}
-
-double block_bytes(const Vector& vector, std::uint32_t block, std::uint32_t blocks) {
-    const std::uint64_t elements = vector.elements / blocks + (block < vector.elements % blocks ? 1U : 0U);
-    return static_cast<double>(elements) * vector.element_bytes;
-}
-
 /// Members of a hypercube of the largest power of two. Of each two below `folded` the even (or odd) one gives its
 /// vector to the other, and sits the rounds out.
 struct Cube {
@@ -36,8 +27,7 @@ struct Cube {
 
     /// An exchange of `bytes` with the member at the corner that differs in this bit.
     [[nodiscard]] auto across(std::uint32_t bit, double bytes) const {
-        const std::uint32_t partner = index_of(corner ^ bit);
-        return exchange(me, {partner, bytes, partner});
+        return exchange(me, with(index_of(corner ^ bit), bytes));
     }
 
     const Member& me;
@@ -50,114 +40,64 @@ struct Cube {
     std::uint32_t corner;
 };
 
-/// Each corner of the cube is left with its share of the sum.
-Task scatter_by_halves(const Cube& cube, Vector vector, bool in_halves = false) {
-    const Member& me = cube.me;
-    const double given = in_halves ? std::ceil(vector.bytes() / 2) : vector.bytes();
+/// Of two members the one that sits out gives its vector, or gets the sum `back`.
+Task fold(const Cube& cube, double bytes, bool back = false) {
+    if (back ? cube.stands_in : cube.sits_out) {
+        co_await send(cube.me, cube.pair, bytes);
+    } else if (cube.sits_out || cube.stands_in) {
+        co_await receive(cube.me, cube.pair);
+    }
+}
+
+bool has_shares(Algorithm algorithm) {
+    return algorithm == Algorithm::rabenseifner || algorithm == Algorithm::rabenseifner_halves;
+}
+
+/// Each corner of the cube has the sum, or its share of it.
+Task sum_across(const Cube& cube, double bytes, Algorithm algorithm) {
+    const bool in_halves = algorithm == Algorithm::rabenseifner_halves;
+    const double given = in_halves ? std::ceil(bytes / 2) : bytes;
     if (in_halves && (cube.sits_out || cube.stands_in)) {
-        co_await exchange(me, {cube.pair, given, cube.pair});
-        combine(me, vector, given);
+        co_await exchange(cube.me, with(cube.pair, given));
     }
-    if (cube.sits_out) {
-        co_await send(me, cube.pair, given);
-        co_return;
-    }
-    if (cube.stands_in) {
-        co_await receive(me, cube.pair);
-        combine(me, vector, in_halves ? 0.0 : given);
-    }
-    for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
-        const double bytes = std::ceil(vector.bytes() / (2 * distance));
-        co_await cube.across(distance, bytes);
-        combine(me, vector, bytes);
+    co_await fold(cube, given);
+    for (std::uint32_t distance = 1; !cube.sits_out && distance < cube.size; distance *= 2) {
+        co_await cube.across(distance, has_shares(algorithm) ? std::ceil(bytes / (2 * distance)) : bytes);
     }
 }
 
 } // namespace
 
-Task broadcast_binomial(Member me, Vector vector, std::uint32_t root) {
-    const Node node = node_of(me, {Tree::binomial}, root);
-    if (node.parent != me.index) {
-        co_await receive(me, node.parent);
-    }
-    for (auto child = node.children.rbegin(); child != node.children.rend(); ++child) {
-        co_await send(me, *child, vector.bytes());
-    }
+Task allreduce_binomial(Member me, double bytes) {
+    co_await along_tree(me, bytes, 0, Algorithm::binomial, Direction::to_root);
+    co_await along_tree(me, bytes, 0, Algorithm::binomial, Direction::from_root, Carried::whole, true);
 }
 
-Task reduce_binomial(Member me, Vector vector, std::uint32_t root) {
-    const Node node = node_of(me, {Tree::binomial}, root);
-    for (const std::uint32_t child : node.children) {
-        co_await receive(me, child);
-        combine(me, vector, vector.bytes());
+Task allreduce_across_cube(Member me, double bytes, Algorithm algorithm) {
+    const Cube cube(me, algorithm == Algorithm::rabenseifner_halves);
+    co_await sum_across(cube, bytes, algorithm);
+    const std::uint32_t farthest = has_shares(algorithm) && !cube.sits_out ? cube.size / 2 : 0;
+    for (std::uint32_t distance = farthest; distance > 0; distance /= 2) {
+        co_await cube.across(distance, std::ceil(bytes / (2 * distance)));
     }
-    if (node.parent != me.index) {
-        co_await send(me, node.parent, vector.bytes());
-    }
+    co_await fold(cube, bytes, true);
 }
 
-Task allreduce_binomial(Member me, Vector vector) {
-    co_await reduce_binomial(me, vector, 0);
-    co_await broadcast_binomial(me, vector, 0);
-}
-
-Task allreduce_recursive_doubling(Member me, Vector vector) {
-    const Cube cube(me);
-    if (cube.sits_out) {
-        co_await send(me, cube.pair, vector.bytes());
-        co_await receive(me, cube.pair);
-        co_return;
-    }
-    if (cube.stands_in) {
-        co_await receive(me, cube.pair);
-        combine(me, vector, vector.bytes());
-    }
-    for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
-        co_await cube.across(distance, vector.bytes());
-        combine(me, vector, vector.bytes());
-    }
-    if (cube.stands_in) {
-        co_await send(me, cube.pair, vector.bytes());
-    }
-}
-
-Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves) {
-    const Cube cube(me, in_halves);
-    co_await scatter_by_halves(cube, vector, in_halves);
-    if (cube.sits_out) {
-        co_await receive(me, cube.pair);
-        co_return;
-    }
-    for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
-        co_await cube.across(distance, std::ceil(vector.bytes() / (2 * distance)));
-    }
-    if (cube.stands_in) {
-        co_await send(me, cube.pair, vector.bytes());
-    }
-}
-
-Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root) {
+Task reduce_rabenseifner(Member me, double bytes, std::uint32_t root) {
     const Cube cube(me, true);
-    co_await scatter_by_halves(cube, vector);
+    co_await sum_across(cube, bytes, Algorithm::rabenseifner);
     const std::uint32_t goal = cube.corner_of(root);
-    const bool passes_on = root < cube.folded && root % 2 != 0; // the root sits out
-    if (cube.sits_out) {
-        if (me.index == root) {
-            co_await receive(me, cube.pair);
-        }
-        co_return;
-    }
-    for (std::uint32_t distance = cube.size / 2; distance > 0; distance /= 2) {
-        const double bytes = std::ceil(vector.bytes() / (2 * distance));
+    for (std::uint32_t distance = cube.size / 2; !cube.sits_out && distance > 0; distance /= 2) {
         const std::uint32_t partner = cube.index_of(cube.corner ^ distance);
         if (((cube.corner ^ goal) & distance) != 0) {
-            co_await send(me, partner, bytes);
+            co_await send(me, partner, std::ceil(bytes / (2 * distance)));
             co_return;
         }
         co_await receive(me, partner);
     }
-    if (passes_on) {
-        co_await send(me, root, vector.bytes());
+    const bool root_sits_out = root < cube.folded && root % 2 != 0;
+    if (root_sits_out && (me.index == root || !cube.sits_out)) {
+        co_await fold(cube, bytes, true);
     }
 }
 
@@ -165,11 +105,7 @@ Task reduce_scatter_halving(Member me, double bytes, bool near_first) {
     me.by_isend = me.by_isend && near_first;
     const Cube cube(me);
     std::uint32_t first = 0; // corner whose blocks are still to be summed here: at last its own, or the mirrored
-    if (cube.sits_out) {
-        co_await send(me, cube.pair, me.communicator.size() * bytes);
-    } else if (cube.stands_in) {
-        co_await receive(me, cube.pair);
-    }
+    co_await fold(cube, me.communicator.size() * bytes);
     for (std::uint32_t distance = 1; distance < cube.size; distance *= 2) {
         const std::uint32_t left = cube.size / (2 * distance); // corners
         const std::uint32_t bit = near_first ? distance : left;
@@ -187,23 +123,7 @@ Task reduce_scatter_halving(Member me, double bytes, bool near_first) {
         co_await send(me, 2 * first, bytes);
     }
     if (first != cube.corner) {
-        co_await exchange(me, {cube.index_of(first), bytes, cube.index_of(first)});
-    }
-}
-
-Task allreduce_ring(Member me, Vector vector) {
-    const std::uint32_t size = me.communicator.size();
-    const std::uint32_t next = (me.index + 1) % size;
-    const std::uint32_t previous = (me.index + size - 1) % size;
-    // Steps 0 .. P - 2 leave block index + 1 complete here, steps P - 1 .. 2P - 3 pass complete blocks on. In each step
-    // a member sends what it has just received, so the block moves back by one, in both halves.
-    for (std::uint32_t step = 0; step + 2 < 2 * size; ++step) {
-        const std::uint32_t sent = (me.index + 2 * size - step) % size;
-        const std::uint32_t received = (sent + size - 1) % size;
-        co_await exchange(me, {next, block_bytes(vector, sent, size), previous});
-        if (step + 1 < size) {
-            combine(me, vector, block_bytes(vector, received, size));
-        }
+        co_await exchange(me, with(cube.index_of(first), bytes));
     }
 }
 

@@ -13,36 +13,42 @@
 
 namespace lepaute::mpi {
 
-/// MPI_Bcast from the member `root`, P - 1 messages: down a binomial tree, the largest subtree first; down a tree,
-/// where a member receives a segment while it passes on the one before (so many messages a segment); a half down each
-/// side of a binary tree, after which members at the same place of both sides exchange theirs.
-Task broadcast_binomial(Member me, Vector vector, std::uint32_t root);
-Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
-Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double segment_bytes);
+/// What messages along a tree carry: all bytes, or (of a binomial tree) so many for each member of the subtree.
+enum class Carried : std::uint8_t { whole, subtree };
+enum class Direction : std::uint8_t { to_root, from_root };
 
-/// MPI_Reduce to the member `root`, as many messages: up the same trees, the smallest subtree first, or receiving from
-/// the next child while combining; as allreduce_rabenseifner(), with a binomial gather the same way back.
-Task reduce_binomial(Member me, Vector vector, std::uint32_t root);
-Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape);
-Task reduce_rabenseifner(Member me, Vector vector, std::uint32_t root);
+/// MPI_Bcast, MPI_Scatter, MPI_Reduce and MPI_Gather along a tree, P - 1 messages, one after the other: of its children
+/// a member serves the first or (last_first) the last before the others.
+Task along_tree(Member me, double bytes, std::uint32_t root, Algorithm tree, Direction direction,
+                Carried what = Carried::whole, bool last_first = false);
+
+/// MPI_Bcast down a tree, where a member receives a segment while it passes on the one before (so many messages a
+/// segment); a half down each side of a binary tree, after which members at the same place of both sides exchange
+/// theirs.
+Task broadcast_tree(Member me, double bytes, std::uint32_t root, Shape shape);
+Task broadcast_split_binary(Member me, double bytes, std::uint32_t root, double segment_bytes);
+
+/// MPI_Reduce up the same trees, receiving from the next child while combining; as allreduce_across_cube(), with a
+/// binomial gather the same way back. MPI_Gather posted at once, or (on_request) when the root has asked by an empty
+/// message, for `first_bytes` (0: all), for which it waits before it asks the next one, and the rest.
+Task reduce_tree(Member me, double bytes, std::uint32_t root, Shape shape);
+Task reduce_rabenseifner(Member me, double bytes, std::uint32_t root);
+Task gather_posted(Member me, double bytes, std::uint32_t root, bool on_request = false, double first_bytes = 0.0);
 
 /// MPI_Allreduce as a reduction to member 0 and a broadcast from it: 2 (P - 1) messages.
-Task allreduce_binomial(Member me, Vector vector);
-
-/// MPI_Allreduce by exchanges at distances 1, 2, 4, ... With T the largest power of two <= P and r = P - T, each even
-/// member below 2r first gives its vector to the next one and gets the result from it at the end:
-/// T log2(T) + 2r messages of the whole vector.
-Task allreduce_recursive_doubling(Member me, Vector vector);
+Task allreduce_binomial(Member me, double bytes);
 
 /// MPI_Allreduce as a reduce-scatter and an allgather around the ring, in P - 1 steps each, on P blocks of elements as
 /// even as can be (the first ones one element longer): 2 P (P - 1) messages, empty ones included, and
 /// 2 (P - 1) times the vector in bytes.
-Task allreduce_ring(Member me, Vector vector);
+Task allreduce_ring(Member me, double bytes, double element_bytes = 1.0);
 
-/// MPI_Allreduce as a reduce-scatter by exchanges of ever smaller halves at distances 1, 2, 4, ..., and an allgather
-/// the same way back (Rabenseifner). T and r as above: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in
-/// bytes for each member but those that sit out. in_halves: two of which one sits out first sum a half of it each.
-Task allreduce_rabenseifner(Member me, Vector vector, bool in_halves = false);
+/// MPI_Allreduce by exchanges at distances 1, 2, 4, ... With T the largest power of two <= P and r = P - T, each even
+/// member below 2r first gives its vector to the next one and gets the result from it at the end:
+/// T log2(T) + 2r messages of the whole vector. rabenseifner: a reduce-scatter by exchanges of ever smaller halves, and
+/// an allgather the same way back: 2 T log2(T) + 2r messages, and 2 (T - 1) / T times the vector in bytes for each
+/// member but those that sit out. rabenseifner_halves: two of which one sits out first sum a half of it each.
+Task allreduce_across_cube(Member me, double bytes, Algorithm algorithm);
 
 /// MPI_Reduce_scatter of `bytes` to each member: by exchanges of ever smaller halves, first with the farthest partner
 /// or (near_first: butterfly) the nearest, after which blocks change places; around the ring, where each member
@@ -57,19 +63,6 @@ Task barrier_dissemination(Member me);
 Task barrier_recursive_doubling(Member me);
 Task barrier_linear(Member me);
 Task barrier_double_ring(Member me);
-
-/// MPI_Gather of `bytes` of each member to the member `root`, P - 1 messages: up a binomial tree whose messages carry
-/// whole subtrees; of all members one after the other, or posted at once; or when the root has asked by an empty
-/// message, for `first_bytes` (0: all), for which it waits before it asks the next one, and the rest.
-enum class Linear : std::uint8_t { first_first, last_first, posted };
-Task gather_binomial(Member me, double bytes, std::uint32_t root);
-Task gather_linear(Member me, double bytes, std::uint32_t root, Linear how);
-Task gather_on_request(Member me, double bytes, std::uint32_t root, double first_bytes);
-
-/// MPI_Scatter of `bytes` to each member from the member `root`: down that tree, the smallest subtree last or first, or
-/// to one after the other.
-Task scatter_binomial(Member me, double bytes, std::uint32_t root, bool near_first = false);
-Task scatter_linear(Member me, double bytes, std::uint32_t root);
 
 /// MPI_Allgather of `bytes` of each member: around the ring, P (P - 1) messages; by exchanges at distances 1, 2, 4,
 /// ..., which double what a member has, P ceil(log2 P) messages (Bruck), or with partners at these distances, which a

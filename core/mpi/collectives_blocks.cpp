@@ -15,13 +15,6 @@ Exchange around(const Member& me, std::uint32_t steps, double bytes) {
     return {(me.index + steps) % size, bytes, (me.index + size - steps % size) % size};
 }
 
-/// Members of the subtree of one of them in the binomial tree of `root`.
-double members_below(const Member& me, std::uint32_t root, std::uint32_t index) {
-    const std::uint32_t size = me.communicator.size();
-    const std::uint32_t place = (index + size - root) % size;
-    return place == 0 ? size : std::min(place & (~place + 1U), size - place);
-}
-
 std::uint32_t rounds_of_halves(const Member& me) {
     return static_cast<std::uint32_t>(std::bit_width(me.communicator.size() - 1));
 }
@@ -32,27 +25,16 @@ Task barrier_dissemination(Member me) {
     return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) { return around(me, 1U << round, 0.0); });
 }
 
-Task gather_binomial(Member me, double bytes, std::uint32_t root) {
-    const Node node = node_of(me, {Tree::binomial}, root);
-    for (const std::uint32_t child : node.children) {
-        co_await receive(me, child);
-    }
-    if (node.parent != me.index) {
-        co_await send(me, node.parent, members_below(me, root, me.index) * bytes);
-    }
-}
-
-Task scatter_binomial(Member me, double bytes, std::uint32_t root, bool near_first) {
-    Node node = node_of(me, {Tree::binomial}, root);
-    if (!near_first) {
-        std::ranges::reverse(node.children);
-    }
-    if (node.parent != me.index) {
-        co_await receive(me, node.parent);
-    }
-    for (const std::uint32_t child : node.children) {
-        co_await send(me, child, members_below(me, root, child) * bytes);
-    }
+// Steps 0 .. P - 2 leave block index + 1 complete here, steps P - 1 .. 2P - 3 pass complete blocks on. In each step a
+// member sends what it has just received, so the block moves back by one, in both halves.
+Task allreduce_ring(Member me, double bytes, double element_bytes) {
+    const std::uint32_t size = me.communicator.size();
+    const auto elements = static_cast<std::uint64_t>(bytes / element_bytes);
+    return in_rounds(me, 2 * (size - 1), [=](std::uint32_t step) {
+        const std::uint32_t block = (me.index + 2 * size - step) % size;
+        return around(me, 1,
+                      static_cast<double>(elements / size + (block < elements % size ? 1U : 0U)) * element_bytes);
+    });
 }
 
 Task allgather_ring(Member me, double bytes) {
@@ -72,10 +54,8 @@ Task allgather_recursive_doubling(Member me, double bytes) {
     if (!std::has_single_bit(size)) {
         return allgather_bruck(me, bytes);
     }
-    return in_rounds(me, rounds_of_halves(me), [=](std::uint32_t round) {
-        const std::uint32_t distance = 1U << round;
-        return Exchange{me.index ^ distance, distance * bytes, me.index ^ distance};
-    });
+    return in_rounds(me, rounds_of_halves(me),
+                     [=](std::uint32_t round) { return with(me.index ^ (1U << round), (1U << round) * bytes); });
 }
 
 Task allgather_neighbours(Member me, double bytes) {
@@ -85,7 +65,7 @@ Task allgather_neighbours(Member me, double bytes) {
     }
     return in_rounds(me, size / 2, [=](std::uint32_t round) {
         const std::uint32_t neighbour = (me.index + (me.index % 2 == round % 2 ? 1 : size - 1)) % size;
-        return Exchange{neighbour, (round == 0 ? 1 : 2) * bytes, neighbour};
+        return with(neighbour, (round == 0 ? 1 : 2) * bytes);
     });
 }
 
@@ -94,9 +74,7 @@ Task alltoall_by_exclusive_or(Member me, double bytes) {
     if (!std::has_single_bit(size)) {
         return alltoall_pairwise(me, bytes);
     }
-    return in_rounds(me, size - 1, [=](std::uint32_t round) {
-        return Exchange{me.index ^ (round + 1), bytes, me.index ^ (round + 1)};
-    });
+    return in_rounds(me, size - 1, [=](std::uint32_t round) { return with(me.index ^ (round + 1), bytes); });
 }
 
 Task reduce_scatter_ring(Member me, double bytes) {
@@ -119,21 +97,20 @@ Task barrier_recursive_doubling(Member me) {
     const auto last = static_cast<std::uint32_t>(std::bit_width(cube));
     return in_rounds(me, last + 1, [=](std::uint32_t round) {
         if (round > 0 && round < last && me.index < cube) {
-            const std::uint32_t partner = me.index ^ (1U << (round - 1));
-            return Exchange{partner, 0.0, partner};
+            return with(me.index ^ (1U << (round - 1)), 0.0);
         }
         if (me.index >= cube && round == 0) {
-            return Exchange{me.index - cube, 0.0, me.index - cube};
+            return with(me.index - cube, 0.0);
         }
         const bool has_pair = me.index < beyond;
-        return Exchange{has_pair && round == last ? me.index + cube : Exchange::nobody, 0.0,
-                        has_pair && round == 0 ? me.index + cube : Exchange::nobody};
+        return Exchange{has_pair && round == last ? me.index + cube : any, 0.0,
+                        has_pair && round == 0 ? me.index + cube : any};
     });
 }
 
 Task barrier_linear(Member me) {
-    co_await gather_linear(me, 0.0, 0, Linear::posted);
-    co_await broadcast_tree(me, {0}, 0, {});
+    co_await gather_posted(me, 0.0, 0);
+    co_await broadcast_tree(me, 0.0, 0, {});
 }
 
 Task barrier_double_ring(Member me) {

@@ -1,6 +1,7 @@
 #pragma once
 // What the algorithms of collective operations are made of: members, messages between them by their indices, and trees.
 
+#include "models/words.hpp"
 #include "mpi/engine.hpp"
 #include "mpi/task.hpp"
 
@@ -31,14 +32,6 @@ struct Member {
 };
 inline Rank own_rank(const Member& me) { return me.communicator.ranks[me.index]; }
 
-/// What is sent or reduced: `elements` values. Combining two vectors costs the CPU combine_s_per_byte.
-struct Vector {
-    std::uint64_t elements = 1;
-    double element_bytes = 8.0;
-    double combine_s_per_byte = 0.0;
-    [[nodiscard]] double bytes() const noexcept { return static_cast<double>(elements) * element_bytes; }
-};
-
 inline Rank rank_of(const Member& me, std::uint32_t index) { return me.communicator.ranks[index]; }
 inline auto send(const Member& me, std::uint32_t to, double bytes) {
     return me.engine.send(own_rank(me), rank_of(me, to), me.tag, bytes);
@@ -47,13 +40,13 @@ inline auto receive(const Member& me, std::uint32_t from) {
     return me.engine.receive(own_rank(me), rank_of(me, from), me.tag);
 }
 
-/// In a round a member sends, receives, or does both at once.
+/// In a round a member sends, receives, or does both at once; any: nobody.
 struct Exchange {
-    static constexpr std::uint32_t nobody = 0xFFFFFFFFU;
-    std::uint32_t to = nobody;
+    std::uint32_t to = any;
     double bytes = 0.0;
-    std::uint32_t from = nobody;
+    std::uint32_t from = any;
 };
+inline Exchange with(std::uint32_t partner, double bytes) { return {partner, bytes, partner}; }
 inline auto exchange(const Member& me, const Exchange& what) {
     return me.engine.send_receive(own_rank(me), rank_of(me, what.to), me.tag, what.bytes, rank_of(me, what.from),
                                   me.tag, me.by_isend);
@@ -64,11 +57,11 @@ template <class Round>
 Task in_rounds(Member me, std::uint32_t count, Round round) {
     for (std::uint32_t number = 0; number < count; ++number) {
         const Exchange what = round(number);
-        if (what.to != Exchange::nobody && what.from != Exchange::nobody) {
+        if (what.to != any && what.from != any) {
             co_await exchange(me, what);
-        } else if (what.to != Exchange::nobody) {
+        } else if (what.to != any) {
             co_await send(me, what.to, what.bytes);
-        } else if (what.from != Exchange::nobody) {
+        } else if (what.from != any) {
             co_await receive(me, what.from);
         }
     }
@@ -104,13 +97,62 @@ private:
     std::vector<std::uint32_t> waited_;
 };
 
-/// Of the members, numbered from the root on. chains: `fan_out` of them; binary: level by level; near_first: a member's
-/// parent lacks the highest bit of its number; binomial: the lowest; k_nomial: so many children a digit; in_order:
-/// binary, of which the last member is the root.
-enum class Tree : std::uint8_t { linear, chains, binary, near_first, k_nomial, in_order, binomial };
+/// Trees number the members from the root on. chains: as many as the fan-out; binary: level by level; near_first: a
+/// member's parent lacks the highest bit of its number; binomial: the lowest; k_nomial: so many children a digit;
+/// in_order_binary: binary, of which the last member is the root.
+enum class Algorithm : std::uint8_t {
+    usual,
+    binomial,
+    recursive_doubling,
+    ring,
+    bruck,
+    pairwise,
+    dissemination,
+    rabenseifner,
+    linear,
+    chains,
+    binary,
+    near_first,
+    k_nomial,
+    in_order_binary,
+    split_binary,
+    linear_posted,
+    on_request,
+    neighbours,
+    halving,
+    butterfly,
+    rabenseifner_halves,
+    exclusive_or,
+    double_ring
+};
+constexpr auto words_of(Algorithm /*enum*/) noexcept {
+    return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
+                                           {Algorithm::binomial, "binomial"},
+                                           {Algorithm::recursive_doubling, "recursive-doubling"},
+                                           {Algorithm::ring, "ring"},
+                                           {Algorithm::bruck, "bruck"},
+                                           {Algorithm::pairwise, "pairwise"},
+                                           {Algorithm::dissemination, "dissemination"},
+                                           {Algorithm::rabenseifner, "rabenseifner"},
+                                           {Algorithm::linear, "linear"},
+                                           {Algorithm::linear_posted, "linear-posted"},
+                                           {Algorithm::on_request, "on-request"},
+                                           {Algorithm::chains, "chains"},
+                                           {Algorithm::binary, "binary"},
+                                           {Algorithm::split_binary, "split-binary"},
+                                           {Algorithm::in_order_binary, "in-order-binary"},
+                                           {Algorithm::near_first, "near-first"},
+                                           {Algorithm::k_nomial, "k-nomial"},
+                                           {Algorithm::neighbours, "neighbours"},
+                                           {Algorithm::halving, "halving"},
+                                           {Algorithm::butterfly, "butterfly"},
+                                           {Algorithm::rabenseifner_halves, "rabenseifner-halves"},
+                                           {Algorithm::exclusive_or, "exclusive-or"},
+                                           {Algorithm::double_ring, "double-ring"}});
+}
 
 struct Shape {
-    Tree tree = Tree::linear;
+    Algorithm tree = Algorithm::linear;
     double segment_bytes = 0.0; // 0: all at once
     std::uint32_t fan_out = 1;
 };

@@ -62,26 +62,24 @@ Node node_of(const Shape& shape, std::uint32_t place, std::uint32_t size) {
     };
     std::uint32_t step = std::bit_floor(place + 1); // of a binary tree, members of the level
     switch (shape.tree) {
-    case Tree::chains:
+    case Algorithm::chains:
         return in_chains(place, size, std::clamp(shape.fan_out, 1U, size - 1));
-    case Tree::binary:
+    case Algorithm::binary:
         node.parent = place == 0 ? 0 : place - (place + 1 - step < step / 2 ? step / 2 : step);
         add(place + step);
         add(place + 2 * step);
         break;
-    case Tree::near_first:
+    case Algorithm::near_first:
         node.parent = place == 0 ? 0 : place - std::bit_floor(place);
         for (step = std::bit_ceil(place + 1); step < size; step *= 2) {
             add(place + step);
         }
         break;
-    case Tree::binomial:
-        for (step = 1; step < size && (place & step) == 0; step *= 2) {
-            add(place + step);
-        }
-        node.parent = place & ~step;
-        break;
-    case Tree::k_nomial:
+    case Algorithm::binomial: {
+        const Node far_first = node_of({Algorithm::k_nomial, 0.0, 2}, place, size);
+        return {far_first.parent, {far_first.children.rbegin(), far_first.children.rend()}};
+    }
+    case Algorithm::k_nomial:
         for (step = 1; step < size && place % (shape.fan_out * step) == 0;) {
             step *= shape.fan_out;
         }
@@ -99,6 +97,13 @@ Node node_of(const Shape& shape, std::uint32_t place, std::uint32_t size) {
         break;
     }
     return node;
+}
+
+/// Bytes of the message to or from the subtree of a member in the binomial tree of `root`.
+double carried(const Member& me, double bytes, std::uint32_t root, std::uint32_t index, Carried what) {
+    const std::uint32_t size = me.communicator.size();
+    const std::uint32_t place = (index + size - root) % size;
+    return what == Carried::whole ? bytes : std::min(place & (~place + 1U), size - place) * bytes;
 }
 
 struct Segments {
@@ -147,7 +152,7 @@ Task pass_down(Member me, Node node, std::array<Segments, 2> segments, std::size
 
 Node node_of(const Member& me, const Shape& shape, std::uint32_t root) {
     const std::uint32_t size = me.communicator.size();
-    if (shape.tree == Tree::in_order) {
+    if (shape.tree == Algorithm::in_order_binary) {
         return in_order(me.index, size);
     }
     Node node = node_of(shape, (me.index + size - root) % size, size);
@@ -155,30 +160,30 @@ Node node_of(const Member& me, const Shape& shape, std::uint32_t root) {
     for (std::uint32_t& child : node.children) {
         child = (child + root) % size;
     }
-    if (shape.tree == Tree::linear) {
+    if (shape.tree == Algorithm::linear) {
         std::ranges::sort(node.children);
     }
     return node;
 }
 
-Task broadcast_tree(Member me, Vector vector, std::uint32_t root, Shape shape) {
-    const Segments segments(vector.bytes(), shape.segment_bytes);
+Task broadcast_tree(Member me, double bytes, std::uint32_t root, Shape shape) {
+    const Segments segments(bytes, shape.segment_bytes);
     return pass_down(me, node_of(me, shape, root), {segments, segments}, 0, false);
 }
 
-Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double segment_bytes) {
+Task broadcast_split_binary(Member me, double bytes, std::uint32_t root, double segment_bytes) {
     const std::uint32_t size = me.communicator.size();
     const std::uint32_t place = (me.index + size - root) % size;
-    const std::array<double, 2> halves{std::ceil(vector.bytes() / 2.0), std::floor(vector.bytes() / 2.0)};
+    const std::array<double, 2> halves{std::ceil(bytes / 2.0), std::floor(bytes / 2.0)};
     const std::uint32_t side = (place + 1) % 2; // odd places are in the left subtree
-    co_await pass_down(me, node_of(me, {Tree::binary}, root),
+    co_await pass_down(me, node_of(me, {Algorithm::binary}, root),
                        {Segments(halves[0], segment_bytes), Segments(halves[1], segment_bytes)}, side, true);
     // The other half from the member at the same place of the other subtree; the last one, where there is none, from
     // the root.
     const bool root_has_partner = size % 2 == 0;
     const std::uint32_t partner = (me.index + (side == 0 ? 1 : size - 1)) % size;
     if (place != 0 && !(root_has_partner && place + 1 == size)) {
-        co_await exchange(me, {partner, halves.at(side), partner});
+        co_await exchange(me, with(partner, halves.at(side)));
     } else if (place != 0) {
         co_await receive(me, root);
     } else if (root_has_partner) {
@@ -186,81 +191,77 @@ Task broadcast_split_binary(Member me, Vector vector, std::uint32_t root, double
     }
 }
 
-Task reduce_tree(Member me, Vector vector, std::uint32_t root, Shape shape) {
+Task reduce_tree(Member me, double bytes, std::uint32_t root, Shape shape) {
     const Node node = node_of(me, shape, root);
-    const Segments segments(vector.bytes(), shape.segment_bytes);
+    const Segments segments(bytes, shape.segment_bytes);
     const bool sends = node.parent != me.index;
     Posted posted(me, 2);
     const std::size_t children = node.children.size();
-    for (std::size_t step = 0; children > 0 && step <= segments.count * children; ++step) {
+    const std::size_t each = std::max<std::size_t>(children, 1); // segment
+    for (std::size_t step = 0; step <= segments.count * each; ++step) {
         const auto slot = static_cast<std::uint32_t>(step % 2);
-        if (step < segments.count * children) {
-            co_await posted.receive(slot, node.children[step % children]);
+        if (children > 0 && step < segments.count * each) {
+            co_await posted.receive(slot, node.children[step % each]);
         }
-        if (step > 0) { // the receive before
+        if (children > 0 && step > 0) { // the receive before
             co_await posted.wait(1 - slot);
-            const double bytes = segments.of(static_cast<std::uint32_t>((step - 1) / children));
-            me.engine.compute(own_rank(me), bytes * vector.combine_s_per_byte);
-            if (sends && step % children == 0) {
-                co_await send(me, node.parent, bytes);
-            }
+        }
+        if (sends && step > 0 && step % each == 0) {
+            co_await send(me, node.parent, segments.of(static_cast<std::uint32_t>(step / each - 1)));
         }
     }
-    for (std::uint32_t segment = 0; children == 0 && segment < segments.count; ++segment) {
-        co_await send(me, node.parent, segments.of(segment));
-    }
-    if (shape.tree == Tree::in_order && root + 1 != me.communicator.size()) {
+    if (shape.tree == Algorithm::in_order_binary && root + 1 != me.communicator.size()) {
         if (!sends) {
-            co_await send(me, root, vector.bytes());
+            co_await send(me, root, bytes);
         } else if (me.index == root) {
             co_await receive(me, me.communicator.size() - 1);
         }
     }
 }
 
-Task gather_linear(Member me, double bytes, std::uint32_t root, Linear how) {
-    const std::uint32_t size = me.communicator.size();
-    Posted posted(me, size);
-    for (std::uint32_t nth = 0; me.index == root && nth < size; ++nth) {
-        const std::uint32_t index = how == Linear::last_first ? size - 1 - nth : nth;
-        if (index != root && how == Linear::posted) {
-            co_await posted.receive(index, index);
-        } else if (index != root) {
-            co_await receive(me, index);
-        }
+Task along_tree(Member me, double bytes, std::uint32_t root, Algorithm tree, Direction direction, Carried what,
+                bool last_first) {
+    const bool up = direction == Direction::to_root;
+    Node node = node_of(me, {tree}, root);
+    if (last_first) {
+        std::ranges::reverse(node.children);
     }
-    if (me.index != root) {
-        co_await send(me, root, bytes);
-    } else if (how == Linear::posted) {
-        co_await posted.wait_all();
-    }
+    const auto count = static_cast<std::uint32_t>(node.children.size());
+    return in_rounds(me, count + 1, [=](std::uint32_t round) {
+        const bool of_parent = round == (up ? count : 0);
+        const std::uint32_t peer = of_parent ? node.parent : node.children[up ? round : round - 1];
+        return peer == me.index  ? Exchange{}
+               : up != of_parent ? Exchange{.from = peer}
+                                 : Exchange{peer, carried(me, bytes, root, up ? me.index : peer, what)};
+    });
 }
 
-Task gather_on_request(Member me, double bytes, std::uint32_t root, double first_bytes) {
+Task gather_posted(Member me, double bytes, std::uint32_t root, bool on_request, double first_bytes) {
     const std::uint32_t size = me.communicator.size();
     first_bytes = first_bytes > 0.0 ? std::min(first_bytes, bytes) : bytes;
     if (me.index != root) {
-        co_await receive(me, root);
-        co_await send(me, root, first_bytes);
-        co_await send(me, root, bytes - first_bytes);
+        if (on_request) {
+            co_await receive(me, root);
+            co_await send(me, root, first_bytes);
+        }
+        co_await send(me, root, on_request ? bytes - first_bytes : bytes);
         co_return;
     }
     Posted posted(me, size + 1);
     for (std::uint32_t index = 0; index < size; ++index) {
-        if (index != root) {
+        if (index == root) {
+            continue;
+        }
+        if (on_request) {
             co_await posted.receive(size, index);
             co_await send(me, index, 0.0);
-            co_await posted.receive(index, index);
+        }
+        co_await posted.receive(index, index);
+        if (on_request) {
             co_await posted.wait(size);
         }
     }
     co_await posted.wait_all();
-}
-
-Task scatter_linear(Member me, double bytes, std::uint32_t root) {
-    return in_rounds(me, me.index == root ? me.communicator.size() : 1, [=](std::uint32_t round) {
-        return me.index != root ? Exchange{.from = root} : round == root ? Exchange{} : Exchange{round, bytes};
-    });
 }
 
 Task alltoall_linear(Member me, double bytes, std::uint32_t at_once) {

@@ -312,12 +312,9 @@ void Engine::prepare_send(Rank rank) {
     message.to = operation.send_to;
     message.tag = operation.send_tag;
     message.bytes = operation.send_bytes;
-    const bool same = same_node(rank, message.to);
-    const models::NetworkClass& network =
-        operation.noncontiguous ? noncontiguous_class_between(rank, message.to) : class_between(rank, message.to);
-    message.local = same && !network_.loopback_shared;
+    message.local = same_node(rank, message.to) && !network_.loopback_shared;
     message.link_class = link_class_between(rank, message.to, operation.noncontiguous);
-    message.segment = &network.at(message.bytes);
+    message.segment = &network_.of(message.link_class).at(message.bytes);
     message.protocol = operation.synchronous ? models::Protocol::rendezvous : message.segment->protocol;
     message.sender_waits = message.protocol == models::Protocol::rendezvous;
     if (with_noise_ && !message.segment->noise.modes.empty()) {
@@ -372,12 +369,10 @@ void Engine::handle_send(Rank rank) {
     if (message.protocol == models::Protocol::eager) {
         start_transfer(id, message.ready_s);
     }
-    if (is_for_requests(message)) {
-        offer(id);
-    } else if (receiver.receive_unmatched && receiver.operation.receive_from == rank &&
-               receiver.operation.receive_tag == message.tag) {
+    if (!is_for_requests(message) && receiver.receive_unmatched && receiver.operation.receive_from == rank &&
+        receiver.operation.receive_tag == message.tag) {
         match(id, receiver.receive_posted_s);
-    } else if (!requests_.empty()) { // of a collective operation that posts its receives
+    } else if (!requests_.empty()) { // also of a collective operation that posts its receives
         offer(id);
     } else {
         add_unexpected(receiver, id);
@@ -438,9 +433,7 @@ void Engine::finish_if_complete(Rank rank) {
         date_s = std::max(date_s, state.arrival_s);
     }
     if (date_s > state.clock_s) {
-        part(state.shares_s, Share::late) += state.wait.late_s;
-        part(state.shares_s, Share::transfer) += state.wait.transfer_s;
-        part(state.shares_s, Share::contention) += state.wait.contention_s;
+        state.wait.add_to(state.shares_s);
     }
     part(state.shares_s, Share::overhead) += state.receive_overhead_s;
     if (trace_.on() && traced(rank)) {
@@ -481,14 +474,7 @@ std::uint32_t Engine::new_message() {
     }
     const std::uint32_t id = free_messages_.back();
     free_messages_.pop_back();
-    Message& message = messages_[id]; // what every send sets is left as it was
-    message.matched = false;
-    message.started = false;
-    message.arrival_known = false;
-    message.send_request = no_request;
-    message.receive_request = no_request;
-    message.noise_factor = 1.0;
-    message.extra_s = 0.0;
+    messages_[id] = {};
     return id;
 }
 

@@ -99,9 +99,6 @@ public:
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
         return same_node(a, b) ? network_.loopback : network_.remote;
     }
-    [[nodiscard]] const models::NetworkClass& noncontiguous_class_between(Rank a, Rank b) const noexcept {
-        return same_node(a, b) ? network_.loopback_noncontiguous : network_.remote_noncontiguous;
-    }
 
     void compute(Rank rank, double seconds) noexcept { spend(rank, Share::compute, seconds); }
     void spend(Rank rank, Share share, double seconds) noexcept {
@@ -124,7 +121,9 @@ public:
         return network_.iprobe_looks_first ? progress_s : clock_s + network_.iprobe_s;
     }
     /// Would MPI_Iprobe, called now, find nothing for sure? False where only later events tell.
-    [[nodiscard]] bool finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept;
+    [[nodiscard]] bool finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept {
+        return look(rank, from, tag) == Probed::nothing;
+    }
     /// MPI_Iprobe that is known to find nothing; spend_probe() is without its row in the trace.
     void spend_probe(Rank rank) noexcept {
         RankState& state = ranks_[rank];
@@ -180,6 +179,9 @@ public:
         row.step = ranks_[rank].step;
         trace_.rows.push_back(row);
     }
+    /// A row for a call, where one is asked for.
+    void trace_call(Rank rank, Call call, Rank peer, std::uint32_t tag, double start_s, double duration_s,
+                    double bytes = 0.0, const Wait& wait = {});
 
     /// The entry of rank 0 in an array of the application, an entry for each rank, that is touched whenever the rank
     /// goes on: it is fetched together with the rank's state.
@@ -219,14 +221,6 @@ public:
     Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
         return operation<void>(rank,
                                {.kind = Operation::Kind::send, .send_to = to, .send_tag = tag, .send_bytes = bytes});
-    }
-    /// MPI_Send of `bytes` bytes in a derived datatype with gaps, such as columns of a matrix.
-    Awaiter<void> send_noncontiguous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank, {.kind = Operation::Kind::send,
-                                      .noncontiguous = true,
-                                      .send_to = to,
-                                      .send_tag = tag,
-                                      .send_bytes = bytes});
     }
     /// MPI_Ssend of `bytes` bytes.
     Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
@@ -316,7 +310,7 @@ public:
     [[nodiscard]] std::optional<Unreceived> unreceived() const;
 
     /// Before the run: the last ranks are agents of these, which do what a library does for a rank beside the rank
-    /// (engine_agents.cpp). They sit on its node, may wait for ever, and are in no result. Where the network makes
+    /// (engine_requests.cpp). They sit on its node, may wait for ever, and are in no result. Where the network makes
     /// progress in calls alone, what an agent does next waits until its rank is in a call.
     void use_agents(std::vector<Rank> of) { rank_of_agent_ = std::move(of); }
     /// An agent's: until begin_agent().
@@ -492,6 +486,12 @@ private:
     /// On what its sender and its receiver spend: one for both, and for the transfer, where the noise is a mixture.
     [[nodiscard]] static double overhead_factor(const Message& message) noexcept {
         return message.segment->noise.modes.empty() ? 1.0 : message.noise_factor;
+    }
+    /// For taking an eager message out of a buffer. A synchronous one of that size waits for the receiver, and needs
+    /// none.
+    [[nodiscard]] static double receive_overhead_s(const Message& message) noexcept {
+        const bool is_buffered = message.protocol == message.segment->protocol;
+        return is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
     }
     std::uint32_t new_message();
     /// Asks for memory that the next events touch, while there is something else to do: the state of so many ranks is

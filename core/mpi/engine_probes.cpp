@@ -7,13 +7,7 @@
 namespace lepaute::mpi {
 
 void Engine::fruitless_probe(Rank rank, Rank from, std::uint32_t tag) {
-    if (trace_.on() && traced(rank)) {
-        record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
-                      .peer = static_cast<std::int32_t>(from),
-                      .tag = tag,
-                      .start_s = ranks_[rank].clock_s,
-                      .duration_s = network_.iprobe_s});
-    }
+    trace_call(rank, Call::iprobe, from, tag, ranks_[rank].clock_s, network_.iprobe_s);
     spend_probe(rank);
 }
 
@@ -32,49 +26,34 @@ Engine::Probed Engine::look(Rank rank, Rank from, std::uint32_t tag) const noexc
                : Probed::open;
 }
 
-bool Engine::finds_nothing(Rank rank, Rank from, std::uint32_t tag) const noexcept {
-    return look(rank, from, tag) == Probed::nothing;
-}
-
 void Engine::post_probe(Rank rank) {
     RankState& state = ranks_[rank];
-    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
     if (look(rank, state.operation.receive_from, state.operation.receive_tag) != Probed::open) {
         answer_probe(rank);
     } else {
         state.event = Event::probe;
-        queue_.set(rank, seen_s);
+        queue_.set(rank, probe_sees_s(state.clock_s, state.progress_s));
     }
 }
 
 void Engine::answer_probe(Rank rank) {
     RankState& state = ranks_[rank];
     const Operation& operation = state.operation;
-    const double seen_s = probe_sees_s(state.clock_s, state.progress_s);
-    const std::uint32_t found = first_for(state, {operation.receive_from, operation.receive_tag});
-    state.answer = found != none && visible_s(messages_[found]) <= seen_s;
+    state.answer = look(rank, operation.receive_from, operation.receive_tag) == Probed::found;
     if (state.answer) {
         state.found_s = state.clock_s;
     }
-    if (trace_.on() && traced(rank)) {
-        record(rank, {.code = static_cast<std::int16_t>(Call::iprobe),
-                      .peer = static_cast<std::int32_t>(operation.receive_from),
-                      .tag = operation.receive_tag,
-                      .start_s = state.clock_s,
-                      .duration_s = network_.iprobe_s});
-    }
-    part(state.shares_s, Share::probe) += network_.iprobe_s;
-    resume(rank, state.clock_s + network_.iprobe_s);
+    trace_call(rank, Call::iprobe, operation.receive_from, operation.receive_tag, state.clock_s, network_.iprobe_s);
+    spend_probe(rank);
+    resume(rank, state.clock_s);
 }
 
 void Engine::wake_who_asks(std::uint32_t id) {
     const Message& message = messages_[id];
     RankState& state = ranks_[message.to];
     const Unmatched wanted{state.operation.receive_from, state.operation.receive_tag};
-    if (!state.awaiting || !wanted.takes(message.from, message.tag)) {
-        return;
-    }
-    if (first_for(state, wanted) != id) { // messages do not overtake each other
+    if (!state.awaiting || !wanted.takes(message.from, message.tag) ||
+        first_for(state, wanted) != id) { // messages do not overtake each other
         return;
     }
     const double date_s = visible_s(message);
@@ -94,16 +73,11 @@ void Engine::wake_who_asks(std::uint32_t id) {
     }
     // Probes follow each other without a pause: the one during which the message comes finds it.
     const double seen_s = std::max(state.clock_s, date_s - network_.iprobe_s);
-    part(state.shares_s, Share::late) += seen_s - state.clock_s;
+    const double late_s = seen_s - state.clock_s;
+    part(state.shares_s, Share::late) += late_s;
     part(state.shares_s, Share::probe) += network_.iprobe_s;
-    if (trace_.on() && traced(message.to)) {
-        record(message.to, {.code = static_cast<std::int16_t>(requests_.empty() ? Call::iprobe : Call::probe),
-                            .peer = static_cast<std::int32_t>(message.from),
-                            .tag = message.tag,
-                            .start_s = state.clock_s,
-                            .duration_s = seen_s - state.clock_s + network_.iprobe_s,
-                            .late_s = seen_s - state.clock_s});
-    }
+    trace_call(message.to, requests_.empty() ? Call::iprobe : Call::probe, message.from, message.tag, state.clock_s,
+               late_s + network_.iprobe_s, 0.0, {.late_s = late_s});
     resume(message.to, seen_s + network_.iprobe_s);
 }
 

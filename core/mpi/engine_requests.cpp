@@ -25,14 +25,8 @@ void Engine::post_isend(Rank rank, Message& message) {
 
 void Engine::end_isend(Rank rank) {
     const RankState& state = ranks_[rank];
-    if (trace_.on() && traced(rank)) {
-        record(rank, {.code = static_cast<std::int16_t>(Call::isend),
-                      .peer = static_cast<std::int32_t>(state.operation.send_to),
-                      .tag = state.operation.send_tag,
-                      .start_s = state.posted_s,
-                      .duration_s = state.clock_s - state.posted_s,
-                      .size_bytes = state.operation.send_bytes});
-    }
+    trace_call(rank, Call::isend, state.operation.send_to, state.operation.send_tag, state.posted_s,
+               state.clock_s - state.posted_s, state.operation.send_bytes);
     resume(rank, state.clock_s);
 }
 
@@ -57,11 +51,8 @@ void Engine::open_receive(Rank rank) {
                .peer = state.operation.receive_from,
                .tag = state.operation.receive_tag,
                .posted_s = state.clock_s};
-    if (state.operation.two_calls && trace_.on() && traced(rank)) {
-        record(rank, {.code = static_cast<std::int16_t>(Call::irecv),
-                      .peer = static_cast<std::int32_t>(request.peer),
-                      .tag = request.tag == any ? -1 : static_cast<std::int64_t>(request.tag),
-                      .start_s = state.clock_s});
+    if (state.operation.two_calls) {
+        trace_call(rank, Call::irecv, request.peer, request.tag, state.clock_s, 0.0);
     }
     const Unmatched receive{request.peer, request.tag, number};
     const std::uint32_t found = first_for(state, receive);
@@ -82,16 +73,16 @@ void Engine::open_receive(Rank rank) {
 void Engine::offer(std::uint32_t id) {
     const Message& message = messages_[id];
     RankRequests& requests = requests_[message.to];
-    for (std::size_t at = 0; at < requests.unmatched.size(); ++at) {
-        const Unmatched receive = requests.unmatched[at];
-        if (receive.takes(message.from, message.tag)) {
-            requests.unmatched.erase(requests.unmatched.begin() + static_cast<std::ptrdiff_t>(at));
-            match_request(id, receive.request);
-            return;
-        }
+    const auto receive = std::ranges::find_if(
+        requests.unmatched, [&](const Unmatched& one) { return one.takes(message.from, message.tag); });
+    if (receive == requests.unmatched.end()) {
+        add_unexpected(ranks_[message.to], id);
+        wake_who_asks(id);
+        return;
     }
-    add_unexpected(ranks_[message.to], id);
-    wake_who_asks(id);
+    const std::uint32_t number = receive->request;
+    requests.unmatched.erase(receive);
+    match_request(id, number);
 }
 
 void Engine::match_request(std::uint32_t id, std::uint32_t number) {
@@ -125,19 +116,14 @@ void Engine::start_delayed() {
 void Engine::arrive_at_request(std::uint32_t id, double date_s) {
     const Message message = messages_[id];
     free_messages_.push_back(id);
-    const bool is_buffered = message.protocol == message.segment->protocol;
-    requests_[message.to].of[message.receive_request].overhead_s =
-        is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
+    requests_[message.to].of[message.receive_request].overhead_s = receive_overhead_s(message);
     complete(message.to, message.receive_request, date_s, message);
     if (message.send_request != no_request) {
         complete(message.from, message.send_request, date_s, message);
     } else if (message.sender_waits) { // in MPI_Send
         RankState& sender = ranks_[message.from];
-        const double wait_s = std::max(0.0, date_s - message.ready_s);
-        const double late_s = std::clamp(message.start_s - message.ready_s, 0.0, wait_s);
-        const double lone_s = lone_transfer_s(message);
-        const double contention_s = std::clamp(date_s - message.start_s - lone_s, 0.0, wait_s - late_s);
-        sender.wait = {late_s, wait_s - late_s - contention_s, contention_s};
+        sender.wait =
+            Wait::until(date_s, message.ready_s, message.start_s, date_s - message.start_s - lone_transfer_s(message));
         sender.send_pending = false;
         sender.send_done_s = std::max(sender.send_done_s, date_s);
         finish_if_complete(message.from);
@@ -223,18 +209,16 @@ std::uint32_t Engine::first_ended(Rank rank) const {
 /// What the wait for a request that has ended takes.
 void Engine::pay(Rank rank, Request& request, Wait& waited) {
     RankState& state = ranks_[rank];
-    const double wait_s = request.done_s - state.clock_s;
     if (request.of_agent) {
         const double took_s = request.done_s - request.posted_s;
         request.overhead_s *= took_s > 0.0 ? std::clamp((state.posted_s - request.posted_s) / took_s, 0.0, 1.0) : 1.0;
     }
-    if (wait_s > 0.0) {
-        const double late_s = std::clamp(request.start_s - state.clock_s, 0.0, wait_s);
-        const double beyond_s = request.done_s - request.start_s - request.lone_s;
-        const double contention_s = std::clamp(beyond_s, 0.0, wait_s - late_s);
-        waited.late_s += late_s;
-        waited.transfer_s += wait_s - late_s - contention_s;
-        waited.contention_s += contention_s;
+    if (request.done_s > state.clock_s) {
+        const Wait wait = Wait::until(request.done_s, state.clock_s, request.start_s,
+                                      request.done_s - request.start_s - request.lone_s);
+        waited.late_s += wait.late_s;
+        waited.transfer_s += wait.transfer_s;
+        waited.contention_s += wait.contention_s;
         state.clock_s = request.done_s;
     }
     spend(rank, Share::overhead, request.overhead_s);
@@ -260,9 +244,7 @@ void Engine::end_wait(Rank rank) {
     for (const std::uint32_t number : requests.waited) {
         pay(rank, requests.of[number], waited);
     }
-    part(state.shares_s, Share::late) += waited.late_s;
-    part(state.shares_s, Share::transfer) += waited.transfer_s;
-    part(state.shares_s, Share::contention) += waited.contention_s;
+    waited.add_to(state.shares_s);
     if (trace_.on() && traced(rank)) {
         TraceRow row{.code = static_cast<std::int16_t>(requests.call),
                      .start_s = state.posted_s,
@@ -282,6 +264,30 @@ void Engine::end_wait(Rank rank) {
         record(rank, row);
     }
     resume(rank, state.clock_s);
+}
+
+// ---- what a library does for a rank beside what that does itself: collective operations that do not block
+
+void Engine::begin_agent(Rank agent, double date_s) {
+    RankState& state = ranks_[agent];
+    state.clock_s = std::max(state.clock_s, date_s);
+    state.operation.kind = Operation::Kind::none;
+    ready_.push_back(agent);
+}
+
+void Engine::open_request(Rank rank, std::uint32_t number, double bytes) {
+    requests_[rank].at(number) = {.state = Request::State::open, .posted_s = ranks_[rank].clock_s, .bytes = bytes};
+}
+
+void Engine::end_request(Rank rank, std::uint32_t number, double date_s, double late_s, double overhead_s) {
+    Request& request = requests_[rank].of[number];
+    request.state = Request::State::done;
+    request.done_s = date_s;
+    request.start_s = std::min(date_s, request.posted_s + late_s); // as if all of the lateness came first
+    request.lone_s = date_s - request.start_s;
+    request.overhead_s = overhead_s;
+    request.of_agent = true;
+    tell_wait(rank, request, date_s);
 }
 
 std::optional<Engine::Unreceived> Engine::unreceived() const {

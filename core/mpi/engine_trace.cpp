@@ -21,21 +21,24 @@ void Engine::set_step(Rank rank, std::int32_t step) {
     state.step = step;
 }
 
+void Engine::trace_call(Rank rank, Call call, Rank peer, std::uint32_t tag, double start_s, double duration_s,
+                        double bytes, const Wait& wait) {
+    if (traced(rank)) {
+        record(rank, {.code = static_cast<std::int16_t>(call),
+                      .peer = static_cast<std::int32_t>(peer),
+                      .tag = tag == any ? -1 : static_cast<std::int64_t>(tag),
+                      .start_s = start_s,
+                      .duration_s = duration_s,
+                      .size_bytes = bytes,
+                      .late_s = wait.late_s,
+                      .transfer_s = wait.transfer_s,
+                      .contention_s = wait.contention_s});
+    }
+}
+
 void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
     const Operation& operation = state.operation;
     Wait wait = end_s > state.clock_s ? state.wait : Wait{};
-    const auto row = [&](Call call, Rank peer, std::uint32_t tag, double bytes, double from_s, double to_s,
-                         const Wait& part) {
-        record(rank, {.code = static_cast<std::int16_t>(call),
-                      .peer = static_cast<std::int32_t>(peer),
-                      .tag = tag,
-                      .start_s = from_s,
-                      .duration_s = to_s - from_s,
-                      .size_bytes = bytes,
-                      .late_s = part.late_s,
-                      .transfer_s = part.transfer_s,
-                      .contention_s = part.contention_s});
-    };
     // What of the wait lies in its first `seconds`: the other side is late first, then the transfer begins.
     const auto take_first = [&wait](double seconds) {
         Wait taken{};
@@ -50,40 +53,35 @@ void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
         return taken;
     };
     const double done_s = end_s + state.receive_overhead_s;
-    switch (operation.kind) {
-    case Operation::Kind::send:
-        row(operation.synchronous ? Call::ssend : Call::send, operation.send_to, operation.send_tag,
-            operation.send_bytes, state.posted_s, end_s, wait);
-        break;
-    case Operation::Kind::receive:
+    const double posted_s = state.posted_s;
+    const auto of_send = [&](Call call, double from_s, double to_s, const Wait& waited) {
+        trace_call(rank, call, operation.send_to, operation.send_tag, from_s, to_s - from_s, operation.send_bytes,
+                   waited);
+    };
+    const auto of_receive = [&](Call call, double from_s, double to_s, const Wait& waited) {
+        trace_call(rank, call, operation.receive_from, operation.receive_tag, from_s, to_s - from_s,
+                   state.received_bytes, waited);
+    };
+    if (operation.kind == Operation::Kind::send) {
+        of_send(operation.synchronous ? Call::ssend : Call::send, posted_s, end_s, wait);
+    } else if (operation.kind == Operation::Kind::receive) {
         if (operation.two_calls) {
-            row(Call::irecv, operation.receive_from, operation.receive_tag, state.received_bytes, state.posted_s,
-                state.posted_s, {});
+            of_receive(Call::irecv, posted_s, posted_s, {});
         }
-        row(operation.two_calls ? Call::wait : Call::receive, operation.receive_from, operation.receive_tag,
-            state.received_bytes, state.posted_s, done_s, wait);
-        break;
-    default: { // an exchange is three calls of the real program, the first of which does not wait
-        const Rank source = operation.receive_from;
-        const Rank target = operation.send_to;
-        if (operation.synchronous) {
-            const double called_s = state.clock_s; // with the overhead of the send paid
-            const double received_s = std::max(called_s, state.arrival_s);
-            const Wait of_receive = take_first(received_s - called_s);
-            row(Call::issend, target, operation.send_tag, operation.send_bytes, state.posted_s, called_s, {});
-            row(Call::receive, source, operation.receive_tag, state.received_bytes, called_s,
-                received_s + state.receive_overhead_s, of_receive);
-            row(Call::wait, target, operation.send_tag, operation.send_bytes, received_s + state.receive_overhead_s,
-                done_s, wait);
-        } else {
-            const Wait of_send = take_first(state.send_done_s - state.clock_s);
-            row(Call::irecv, source, operation.receive_tag, state.received_bytes, state.posted_s, state.posted_s, {});
-            row(Call::send, target, operation.send_tag, operation.send_bytes, state.posted_s, state.send_done_s,
-                of_send);
-            row(Call::wait, source, operation.receive_tag, state.received_bytes, state.send_done_s, done_s, wait);
-        }
-        break;
-    }
+        of_receive(operation.two_calls ? Call::wait : Call::receive, posted_s, done_s, wait);
+    } else if (operation.synchronous) { // an exchange is three calls of the real program: the first does not wait
+        const double called_s = state.clock_s; // with the overhead of the send paid
+        const double received_s = std::max(called_s, state.arrival_s);
+        const Wait first = take_first(received_s - called_s);
+        const double then_s = received_s + state.receive_overhead_s;
+        of_send(Call::issend, posted_s, called_s, {});
+        of_receive(Call::receive, called_s, then_s, first);
+        of_send(Call::wait, then_s, done_s, wait);
+    } else {
+        const Wait first = take_first(state.send_done_s - state.clock_s);
+        of_receive(Call::irecv, posted_s, posted_s, {});
+        of_send(Call::send, posted_s, state.send_done_s, first);
+        of_receive(Call::wait, state.send_done_s, done_s, wait);
     }
 }
 

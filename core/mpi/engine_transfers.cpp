@@ -136,14 +136,12 @@ void Engine::start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Ra
     message.next = number;
     message.bytes = bytes;
     message.segment = &segment;
-    message.sender_waits = false;
     start_flow(id);
 }
 
 /// Returns the rank that goes on.
 Rank Engine::end_loose_transfer(std::uint32_t id) {
-    Message& message = messages_[id];
-    message.loose = false;
+    const Message& message = messages_[id];
     free_messages_.push_back(id);
     const Rank rank = message.tag;
     ranks_[rank].operation.receive_tag = message.next;
@@ -164,25 +162,13 @@ void Engine::arrive(std::uint32_t id, double date_s) {
         return;
     }
     RankState& receiver = ranks_[message.to];
-    const double lone_s = lone_transfer_s(message);
-    // Of a wait until `date_s`: until the transfer began the other side was late; a transfer that took longer than a
-    // lone one lost the rest to contention (or noise).
-    const auto wait_from = [&](double posted_s) {
-        const double wait_s = std::max(0.0, date_s - posted_s);
-        const double late_s = std::clamp(message.start_s - posted_s, 0.0, wait_s);
-        const double contention_s = std::clamp(date_s - message.start_s - lone_s, 0.0, wait_s - late_s);
-        return Wait{late_s, wait_s - late_s - contention_s, contention_s};
-    };
+    const double beyond_s = date_s - message.start_s - lone_transfer_s(message);
     receiver.receive_pending = false;
     receiver.arrival_s = date_s;
-    // What the receiver pays is for taking an eager message out of a buffer. A synchronous one of that size waits for
-    // the receiver, and needs none.
-    const bool is_buffered = message.protocol == message.segment->protocol;
-    receiver.receive_overhead_s =
-        is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;
+    receiver.receive_overhead_s = receive_overhead_s(message);
     receiver.received_bytes = message.bytes;
     if (receiver.send_pending || receiver.send_done_s <= date_s) { // of an exchange, the later end counts
-        receiver.wait = wait_from(receiver.clock_s);
+        receiver.wait = Wait::until(date_s, receiver.clock_s, message.start_s, beyond_s);
     }
     const Rank from = message.from;
     const Rank to = message.to;
@@ -194,7 +180,7 @@ void Engine::arrive(std::uint32_t id, double date_s) {
         sender.send_pending = false;
         sender.send_done_s = std::max(sender.send_done_s, date_s);
         if (sender.operation.kind == Operation::Kind::send || sender.arrival_s < date_s || sender.receive_pending) {
-            sender.wait = wait_from(message.ready_s);
+            sender.wait = Wait::until(date_s, message.ready_s, message.start_s, beyond_s);
         }
         finish_if_complete(from);
     }

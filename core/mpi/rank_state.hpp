@@ -8,6 +8,7 @@
 #include "net/event_queue.hpp"
 #include "rng/stream.hpp"
 
+#include <algorithm>
 #include <array>
 #include <coroutine>
 #include <cstdint>
@@ -26,6 +27,20 @@ struct Wait {
     double late_s = 0.0;
     double transfer_s = 0.0;
     double contention_s = 0.0;
+
+    /// Of a wait from `from_s` until a transfer was over: until that began the other side was late; what it took beyond
+    /// its time alone it lost to contention (or noise).
+    static Wait until(double end_s, double from_s, double start_s, double beyond_s) noexcept {
+        const double wait_s = std::max(0.0, end_s - from_s);
+        const double late_s = std::clamp(start_s - from_s, 0.0, wait_s);
+        const double contention_s = std::clamp(beyond_s, 0.0, wait_s - late_s);
+        return {late_s, wait_s - late_s - contention_s, contention_s};
+    }
+    void add_to(Shares& shares) const noexcept {
+        part(shares, Share::late) += late_s;
+        part(shares, Share::transfer) += transfer_s;
+        part(shares, Share::contention) += contention_s;
+    }
 };
 
 /// What the date of a rank in the queue stands for.

@@ -59,7 +59,7 @@ SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine
         has_messages_.at(which) = use.messages > 0;
         mean_bytes_.at(which) = use.messages > 0 ? use.bytes / static_cast<double>(use.messages) : 0.0;
     }
-    factors_ = factors(machine.network, seeds.day);
+    factors_ = factors(machine, seeds.day);
 }
 
 std::vector<SharedEffect> SharedDraws::effects(const models::Machine& machine,
@@ -92,19 +92,19 @@ SharedEffect SharedDraws::effect(const models::Machine& machine, models::Seeds s
     if (before_s > 0.0) {
         result.computing = after_s / before_s;
     }
-    const auto drawn = factors(machine.network, seeds.day);
+    const auto drawn = factors(machine, seeds.day);
     for (std::size_t which = 0; which < models::link_class_count; ++which) {
         result.messages.at(which) = has_messages_.at(which) ? drawn.at(which) / factors_.at(which) : 1.0;
     }
     return result;
 }
 
-std::array<double, models::link_class_count> SharedDraws::factors(const models::Network& network,
+std::array<double, models::link_class_count> SharedDraws::factors(const models::Machine& machine,
                                                                   std::uint64_t seed) const {
     std::array<double, models::link_class_count> result{};
     result.fill(1.0);
-    const models::Network drawn =
-        models::drawn(network, {.transfers = layers_.network, .overheads = layers_.overheads}, seed);
+    const models::Network& network = machine.network;
+    const models::Network drawn = network_of_run(machine, layers_, seed);
     for (std::size_t which = 0; which < models::link_class_count; ++which) {
         const auto link = static_cast<models::LinkClass>(which);
         const double bytes = mean_bytes_.at(which);

@@ -34,7 +34,7 @@ private:
         double time_s = 0.0;  // of all such calls
         double drawn_s = 0.0; // of one such call under the draws of the run
     };
-    [[nodiscard]] std::array<double, models::link_class_count> factors(const models::Network& network,
+    [[nodiscard]] std::array<double, models::link_class_count> factors(const models::Machine& machine,
                                                                        std::uint64_t seed) const;
 
     models::KernelSet kernels_;

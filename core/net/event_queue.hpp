@@ -42,14 +42,7 @@ public:
     [[nodiscard]] std::uint32_t next_source() const noexcept { return source_of(keys_[1]); }
     /// The date of the next event of all others.
     [[nodiscard]] double next_date_without_s(std::uint32_t source) const noexcept {
-        if (next_source() != source) {
-            return next_date_s();
-        }
-        double date_s = never;
-        for (std::uint32_t at = leaves_ + source; at > 1; at >>= 1U) {
-            date_s = std::min(date_s, dates_s_[source_of(keys_[at ^ 1U])]);
-        }
-        return date_s;
+        return dates_s_[next_source() == source ? source_after_next() : next_source()];
     }
     /// Whose event comes after the next one if nothing else is set; any number where nobody has one.
     [[nodiscard]] std::uint32_t source_after_next() const noexcept {

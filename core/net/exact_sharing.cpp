@@ -202,7 +202,6 @@ void ExactSharing::limit_changes(LinkId link, std::uint32_t position, double lim
 }
 
 std::span<const ExactSharing::BundleId> ExactSharing::settle() {
-    ++effort_.settlements;
     changed_.clear();
     const auto bound = static_cast<std::uint64_t>(patience_ * static_cast<double>(busy_links_ + 1));
     std::uint64_t levels = 0;

@@ -10,14 +10,14 @@
 // Charny, D. Clark, R. Jain, "Congestion control with explicit rate indication", ICC 1995). Should it take too long,
 // the whole is filled anew.
 
+#include "net/links.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace lepaute::net {
-
-using LinkId = std::uint32_t;
 
 /// Rates of bundles of flows on shared links; values only, no time.
 class ExactSharing {
@@ -38,11 +38,9 @@ public:
 
     /// Bytes/s of each flow of the bundle; 0 while it has none.
     [[nodiscard]] double rate(BundleId bundle) const noexcept { return bundles_[bundle].rate_Bps; }
-    [[nodiscard]] std::uint32_t count(BundleId bundle) const noexcept { return bundles_[bundle].count; }
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
     struct Effort {
-        std::uint64_t settlements = 0;
         std::uint64_t levels = 0;   // computations of a link's level
         std::uint64_t refilled = 0; // settlements that filled all anew
     };

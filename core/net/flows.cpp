@@ -123,18 +123,6 @@ std::uint32_t Flows::finish_next() {
     return end.tag;
 }
 
-double Flows::rate_of(std::uint32_t source, std::uint32_t destination) const noexcept {
-    if (const Lone& lone = lones_[source]; lone.rate_Bps > 0.0 && lone.destination == destination) {
-        return lone.rate_Bps;
-    }
-    for (const std::uint32_t id : sources_[source].bundles.items()) {
-        if (bundles_[id].destination == destination) {
-            return bundles_[id].rate_Bps;
-        }
-    }
-    return 0.0;
-}
-
 std::size_t Flows::state_bytes() const noexcept {
     std::size_t bytes = links_.size() * sizeof(Link) + sources_.size() * (sizeof(Source) + sizeof(Lone));
     for (const Link& link : links_) {
@@ -218,17 +206,16 @@ std::uint32_t Flows::new_bundle(std::uint32_t source, std::uint32_t destination,
 }
 
 /// Of a flow that has been counted.
-void Flows::add_end(Bundle& bundle, const End& end) {
+void Flows::add_end(Bundle& bundle, End end) {
     if (bundle.flows == 1) {
         bundle.first_end = end;
         return;
     }
-    const bool is_first = bundle.first_end > end;
-    bundle.further_ends.push_back(is_first ? bundle.first_end : end);
-    std::push_heap(bundle.further_ends.begin(), bundle.further_ends.end(), std::greater<>());
-    if (is_first) {
-        bundle.first_end = end;
+    if (bundle.first_end > end) {
+        std::swap(bundle.first_end, end);
     }
+    bundle.further_ends.push_back(end);
+    std::push_heap(bundle.further_ends.begin(), bundle.further_ends.end(), std::greater<>());
 }
 
 void Flows::remove_first_end(Bundle& bundle) noexcept {
@@ -261,9 +248,8 @@ void Flows::share(std::uint32_t id, double date_s) {
     for (const LinkId which : bundles_[id].route()) {
         for (const std::uint32_t other : links_[which].bundles.items()) {
             Bundle& bundle = bundles_[other];
-            double rate_Bps = bundle.cap_Bps;
-            rate_Bps = std::min(rate_Bps, links_[bundle.end_links[0]].fair_share_Bps);
-            rate_Bps = std::min(rate_Bps, links_[bundle.end_links[1]].fair_share_Bps);
+            double rate_Bps = std::min({bundle.cap_Bps, links_[bundle.end_links[0]].fair_share_Bps,
+                                        links_[bundle.end_links[1]].fair_share_Bps});
             if (bundle.ends_of_route == 0) {
                 for (const LinkId link : bundle.links) {
                     rate_Bps = std::min(rate_Bps, links_[link].fair_share_Bps);

@@ -51,8 +51,7 @@ public:
             std::min(queue_.source_after_next(), static_cast<std::uint32_t>(sources_.size() - 1));
         fetch_source(source);
         const NextEnd next = next_ends_[source];
-        const Bundle* const bundle = bundles_.data() + next.bundle;
-        fetch(bundle, sizeof(Bundle));
+        fetch(bundles_.data() + next.bundle, sizeof(Bundle));
         return next.tag;
     }
     /// Wishes, without effect on anything but time: the memory of flows from a node, and over a link.
@@ -65,8 +64,6 @@ public:
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
-    /// Bytes per second of each flow from `source` to `destination`, 0 without one (for tests).
-    [[nodiscard]] double rate_of(std::uint32_t source, std::uint32_t destination) const noexcept;
     [[nodiscard]] std::size_t state_bytes() const noexcept;
 
 private:
@@ -138,7 +135,7 @@ private:
     std::uint32_t new_bundle(std::uint32_t source, std::uint32_t destination, double cap_Bps);
     std::uint32_t free_bundle();
     void enter(std::uint32_t id);
-    static void add_end(Bundle& bundle, const End& end);
+    static void add_end(Bundle& bundle, End end);
     static void remove_first_end(Bundle& bundle) noexcept;
     void count(std::uint32_t id, std::int32_t more);
     void share(std::uint32_t id, double date_s);

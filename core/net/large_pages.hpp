@@ -17,22 +17,20 @@ inline constexpr std::size_t large_page_bytes = std::size_t{1} << 21U;
 inline constexpr std::align_val_t small_alignment{128};
 
 /// Large pages from this size on.
+[[nodiscard]] constexpr std::align_val_t page_alignment(std::size_t bytes) noexcept {
+    return bytes < large_page_bytes ? small_alignment : std::align_val_t{large_page_bytes};
+}
 [[nodiscard]] inline void* allocate_pages(std::size_t bytes) {
-    if (bytes < large_page_bytes) {
-        return ::operator new(bytes, small_alignment);
-    }
-    void* memory = ::operator new(bytes, std::align_val_t{large_page_bytes});
+    void* memory = ::operator new(bytes, page_alignment(bytes));
 #ifdef __linux__
-    static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE)); // a wish
+    if (bytes >= large_page_bytes) {
+        static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE)); // a wish
+    }
 #endif
     return memory;
 }
 inline void release_pages(void* memory, std::size_t bytes) noexcept {
-    if (bytes < large_page_bytes) {
-        ::operator delete(memory, small_alignment);
-    } else {
-        ::operator delete(memory, std::align_val_t{large_page_bytes});
-    }
+    ::operator delete(memory, page_alignment(bytes));
 }
 
 /// For vectors.

@@ -12,21 +12,40 @@ using topology::Cable;
 using topology::Shape;
 using topology::Vertex;
 
+namespace {
+
+void check_link(std::string_view name, std::optional<double> capacity_Bps, std::optional<double> latency_s) {
+    check_in(name, [&] {
+        check_bandwidth("bandwidth_Bps", capacity_Bps.value_or(most_Bps));
+        check_seconds("latency_s", latency_s.value_or(0.0));
+    });
+}
+
+} // namespace
+
+void Graph::check() const {
+    if (nodes == 0) {
+        throw std::invalid_argument("a graph has at least one node");
+    }
+    check_number("nodes", nodes, 1U, topology::most_parts);
+    check_number("switches", switches.size(), 0U, topology::most_parts - nodes);
+    std::uint32_t left = topology::most_parts;
+    for (const Cable& cable : cables) {
+        check_number("cables", cable.count, 1U, left);
+        left -= cable.count;
+        check_link("cable " + cable.a + "-" + cable.b, cable.capacity_Bps, cable.latency_s);
+    }
+}
+
 void TopologyOptions::check() const {
     if (levels.empty()) {
         refuse("levels", "empty", "there is one link of each level, at least one");
     }
-    const auto check_link = [](std::string_view name, double capacity_Bps, double latency_s) {
-        check_in(name, [&] {
-            check_bandwidth("bandwidth_Bps", capacity_Bps);
-            check_seconds("latency_s", latency_s);
-        });
-    };
     for (const Link& level : levels) {
         check_link("levels", level.capacity_Bps, level.latency_s);
     }
     for (const Override& entry : overrides) {
-        check_link("overrides: " + entry.name, entry.capacity_Bps.value_or(most_Bps), entry.latency_s.value_or(0.0));
+        check_link("overrides: " + entry.name, entry.capacity_Bps, entry.latency_s);
     }
     check_number("node_limiter_Bps", node_limiter_Bps, node_limiter_Bps == 0.0 ? 0.0 : least_Bps, most_Bps);
     check_number("switch_limiter_Bps", switch_limiter_Bps, switch_limiter_Bps == 0.0 ? 0.0 : least_Bps, most_Bps);

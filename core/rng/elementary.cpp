@@ -23,6 +23,11 @@ double polynomial(std::span<const double> coefficients, double x) noexcept {
     return value;
 }
 
+/// A ratio of polynomials; the constant coefficient of the lower one, which is left out, is 1.
+double ratio(std::span<const double> numerator, std::span<const double> denominator, double x) noexcept {
+    return polynomial(numerator, x) / (polynomial(denominator, x) * x + 1.0);
+}
+
 } // namespace
 
 double natural_log(double x) noexcept {
@@ -65,52 +70,31 @@ double normal_quantile(double p) noexcept {
     static constexpr std::array<double, 8> central_numerator = {
         3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,
         4.5921953931549871457e+4, 6.7265770927008700853e+4, 3.3430575583588128105e+4, 2.5090809287301226727e+3};
-    static constexpr std::array<double, 8> central_denominator = {1.0,
-                                                                  4.2313330701600911252e+1,
-                                                                  6.8718700749205790830e+2,
-                                                                  5.3941960214247511077e+3,
-                                                                  2.1213794301586595867e+4,
-                                                                  3.9307895800092710610e+4,
-                                                                  2.8729085735721942674e+4,
-                                                                  5.2264952788528545610e+3};
+    static constexpr std::array<double, 7> central_denominator = {
+        4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3, 2.1213794301586595867e+4,
+        3.9307895800092710610e+4, 2.8729085735721942674e+4, 5.2264952788528545610e+3};
     static constexpr std::array<double, 8> middle_numerator = {
         1.42343711074968357734e0, 4.63033784615654529590e0,  5.76949722146069140550e0,  3.64784832476320460504e0,
         1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4};
-    static constexpr std::array<double, 8> middle_denominator = {1.0,
-                                                                 2.05319162663775882187e0,
-                                                                 1.67638483018380384940e0,
-                                                                 6.89767334985100004550e-1,
-                                                                 1.48103976427480074590e-1,
-                                                                 1.51986665636164571966e-2,
-                                                                 5.47593808499534494600e-4,
-                                                                 1.05075007164441684324e-9};
+    static constexpr std::array<double, 7> middle_denominator = {
+        2.05319162663775882187e0,  1.67638483018380384940e0,  6.89767334985100004550e-1, 1.48103976427480074590e-1,
+        1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9};
     static constexpr std::array<double, 8> far_numerator = {
         6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,  2.96560571828504891230e-1,
         2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7};
-    static constexpr std::array<double, 8> far_denominator = {1.0,
-                                                              5.99832206555887937690e-1,
-                                                              1.36929880922735805310e-1,
-                                                              1.48753612908506148525e-2,
-                                                              7.86869131145613259100e-4,
-                                                              1.84631831751005468180e-5,
-                                                              1.42151175831644588870e-7,
-                                                              2.04426310338993978564e-15};
+    static constexpr std::array<double, 7> far_denominator = {
+        5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
+        1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15};
 
     const double q = p - 0.5;
     if (std::fabs(q) <= 0.425) {
         const double r = 0.180625 - q * q;
-        return q * polynomial(central_numerator, r) / polynomial(central_denominator, r);
+        return q * polynomial(central_numerator, r) / (polynomial(central_denominator, r) * r + 1.0);
     }
     const double tail = q < 0.0 ? p : 1.0 - p;
-    double r = std::sqrt(-natural_log(tail));
-    double value = 0.0;
-    if (r <= 5.0) {
-        r -= 1.6;
-        value = polynomial(middle_numerator, r) / polynomial(middle_denominator, r);
-    } else {
-        r -= 5.0;
-        value = polynomial(far_numerator, r) / polynomial(far_denominator, r);
-    }
+    const double r = std::sqrt(-natural_log(tail));
+    const double value = r <= 5.0 ? ratio(middle_numerator, middle_denominator, r - 1.6)
+                                  : ratio(far_numerator, far_denominator, r - 5.0);
     return q < 0.0 ? -value : value;
 }
 

@@ -64,7 +64,6 @@ private:
         std::array<double, layers> inside; // edge[i + 1] / edge[i]
         std::array<double, layers + 1> density;
     };
-    static const Layers& table() noexcept { return table_; }
     static const Layers table_;
 
     [[nodiscard]] static constexpr std::uint64_t mix(std::uint64_t z) noexcept {

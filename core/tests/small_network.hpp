@@ -1,12 +1,26 @@
 #pragma once
-// A network of round numbers for tests of the engine.
+// Networks of round numbers, and messages over them, for tests of the engine.
 
 #include "models/network_model.hpp"
+#include "mpi/engine.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace lepaute::tests {
 
 inline constexpr double eager_latency = 1e-3;
 inline constexpr double rendezvous_latency = 2e-3;
+
+/// The same segments in all classes of links, and links of one bandwidth.
+inline models::Network network_of(std::vector<models::Segment> segments, double link_Bps) {
+    models::Network result;
+    result.loopback.segments = std::move(segments);
+    result.remote = result.loopback_noncontiguous = result.remote_noncontiguous = result.loopback;
+    result.node_link_Bps = result.loopback_Bps = link_Bps;
+    return result;
+}
 
 /// Up to 100 bytes eager, up to 1000 detached, rendezvous above; 1000 bytes/s; overheads 1 and 2 ms; link 1000 bytes/s.
 inline models::Network network() {
@@ -18,15 +32,29 @@ inline models::Network network() {
     rendezvous.above_bytes = 1000.0;
     rendezvous.protocol = models::Protocol::rendezvous;
     rendezvous.latency_s = rendezvous_latency;
-    models::Network result;
-    result.loopback.segments = {eager, detached, rendezvous};
-    result.remote = result.loopback;
-    result.loopback_noncontiguous = result.loopback;
-    result.remote_noncontiguous = result.loopback;
-    result.node_link_Bps = 1000.0;
-    result.loopback_Bps = 1000.0;
+    models::Network result = network_of({eager, detached, rendezvous}, 1000.0);
     result.iprobe_s = 1e-4;
     return result;
+}
+
+/// Each of the first ranks (by default half of all) sends a message to the rank so many further as half of all, which
+/// computes before. The time of the run.
+inline double send_to_other_half(mpi::Engine& engine, mpi::Operation send, double receivers_compute_s = 0.0,
+                                 std::optional<mpi::Rank> senders = std::nullopt) {
+    const mpi::Rank half = engine.size() / 2;
+    send.kind = mpi::Operation::Kind::send;
+    return engine.run([&](mpi::Rank rank) -> mpi::Task {
+        if (rank % half >= senders.value_or(half)) {
+            co_return;
+        }
+        if (rank < half) {
+            send.send_to = rank + half;
+            co_await engine.operation<void>(rank, send);
+        } else {
+            engine.compute(rank, receivers_compute_s);
+            co_await engine.receive(rank, rank - half, send.send_tag);
+        }
+    });
 }
 
 } // namespace lepaute::tests

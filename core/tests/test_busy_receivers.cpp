@@ -32,13 +32,18 @@ models::Network with_busy_receivers() {
 }
 
 // When the receive of a message of `bytes` that was sent after 0.5 s ends; the receiver asks for it as `ask` says.
-double received_s(const models::Network& net, bool local, double bytes, const std::function<Task(Engine&)>& ask) {
+double received_s(const models::Network& net, bool local, double bytes, const std::function<Task(Engine&)>& ask,
+                  bool gaps = false) {
     Engine engine(net, {0, local ? 0U : 1U}, 2, 1, false);
     double date_s = 0.0;
     engine.run([&](Rank rank) -> Task {
         if (rank == 0) {
             engine.compute(0, 0.5);
-            co_await engine.send(0, 1, 7, bytes);
+            co_await engine.operation<void>(0, {.kind = mpi::Operation::Kind::send,
+                                                .noncontiguous = gaps,
+                                                .send_to = 1,
+                                                .send_tag = 7,
+                                                .send_bytes = bytes});
         } else {
             co_await ask(engine);
             co_await engine.receive(1, 0, 7);
@@ -46,6 +51,12 @@ double received_s(const models::Network& net, bool local, double bytes, const st
         }
     });
     return date_s;
+}
+
+Task probes_in_vain_and_waits(Engine& engine) {
+    engine.fruitless_probe(1, 0, 7);
+    engine.compute(1, 1.0);
+    co_await engine.await_message(1, 0, 7);
 }
 
 } // namespace
@@ -58,11 +69,6 @@ TEST(Engine, AMessageFoundBetweenPiecesOfComputingCostsWhatItCostsABusyReceiver)
             found = co_await engine.probe(1, 0, 7);
         }
     };
-    const auto known_to_be_fruitless = [](Engine& engine) -> Task {
-        engine.fruitless_probe(1, 0, 7);
-        engine.compute(1, 1.0);
-        co_await engine.await_message(1, 0, 7);
-    };
     for (const bool local : {false, true}) {
         for (const double bytes : {90.0, 500.0, 5000.0}) { // eager, detached, rendezvous
             const models::Network with = with_busy_receivers();
@@ -72,7 +78,7 @@ TEST(Engine, AMessageFoundBetweenPiecesOfComputingCostsWhatItCostsABusyReceiver)
             const double more_s = busy.at(bytes).one_way_s(bytes) - quiet.at(bytes).one_way_s(bytes);
             ASSERT_GT(more_s, 0.0);
             for (const std::function<Task(Engine&)>& ask :
-                 {std::function(computing), std::function(known_to_be_fruitless)}) {
+                 {std::function(computing), std::function(probes_in_vain_and_waits)}) {
                 const double quiet_s = received_s(without, local, bytes, ask);
                 const double busy_s = received_s(with, local, bytes, ask);
                 if (quiet.at(bytes).protocol == models::Protocol::eager) { // it has come meanwhile, or comes then
@@ -106,25 +112,7 @@ TEST(Engine, AMessageThatIsWaitedForIsNoMessageToABusyReceiver) {
 
 TEST(Engine, AMessageWithGapsOfItsOwnCostIsSlowerToABusyReceiverByAsMuchAsOthers) {
     const auto received_by = [](const models::Network& net, bool gaps) {
-        Engine engine(net, {0, 1}, 2, 1, false);
-        double date_s = 0.0;
-        engine.run([&](Rank rank) -> Task {
-            if (rank == 0) {
-                engine.compute(0, 0.5);
-                if (gaps) {
-                    co_await engine.send_noncontiguous(0, 1, 7, 5000.0);
-                } else {
-                    co_await engine.send(0, 1, 7, 5000.0);
-                }
-            } else {
-                engine.fruitless_probe(1, 0, 7);
-                engine.compute(1, 1.0);
-                co_await engine.await_message(1, 0, 7);
-                co_await engine.receive(1, 0, 7);
-                date_s = engine.clock(1);
-            }
-        });
-        return date_s;
+        return received_s(net, false, 5000.0, probes_in_vain_and_waits, gaps);
     };
     models::Network with = with_busy_receivers();
     models::Network without = network();

@@ -15,6 +15,7 @@ using mpi::Task;
 using tests::eager_latency;
 using tests::network;
 using tests::rendezvous_latency;
+using tests::send_to_other_half;
 
 namespace {
 
@@ -25,13 +26,7 @@ Engine two_nodes() { return {network(), {0, 1}, 2, 1, false}; }
 // The sender pays its overhead (1 ms), the message its latency (1 ms) and 50 bytes / 1000, the receiver 2 ms.
 TEST(Engine, EagerMessageTakesOverheadsLatencyAndBandwidth) {
     Engine engine = two_nodes();
-    engine.run([&](Rank rank) -> Task {
-        if (rank == 0) {
-            co_await engine.send(0, 1, 7, 50.0);
-        } else {
-            co_await engine.receive(1, 0, 7);
-        }
-    });
+    send_to_other_half(engine, {.send_bytes = 50.0});
     EXPECT_NEAR(engine.clock(0), 1e-3, 1e-12);
     EXPECT_NEAR(engine.clock(1), 1e-3 + 1e-3 + 0.05 + 2e-3, 1e-12);
 }
@@ -41,14 +36,7 @@ TEST(Engine, EagerMessageTakesOverheadsLatencyAndBandwidth) {
 TEST(Engine, LateReceiverDelaysByProtocol) {
     for (const double bytes : {50.0, 500.0, 5000.0}) {
         Engine engine = two_nodes();
-        engine.run([&](Rank rank) -> Task {
-            if (rank == 0) {
-                co_await engine.send(0, 1, 7, bytes);
-            } else {
-                engine.compute(1, 1.0);
-                co_await engine.receive(1, 0, 7);
-            }
-        });
+        send_to_other_half(engine, {.send_bytes = bytes}, 1.0);
         const double latency = bytes > 1000.0 ? rendezvous_latency : eager_latency;
         const double transfer = bytes > 100.0 ? latency + bytes / 1000.0 : 0.0;
         EXPECT_NEAR(engine.clock(1), 1.0 + transfer + 2e-3, 1e-12) << bytes;
@@ -59,13 +47,7 @@ TEST(Engine, LateReceiverDelaysByProtocol) {
 // Two flows of 5000 bytes leave node 0 at once: its up link carries 500 bytes/s for each.
 TEST(Engine, FlowsOfANodeShareItsLink) {
     Engine engine(network(), {0, 0, 1, 2}, 3, 1, false);
-    engine.run([&](Rank rank) -> Task {
-        if (rank < 2) {
-            co_await engine.send(rank, rank + 2, 7, 5000.0);
-        } else {
-            co_await engine.receive(rank, rank - 2, 7);
-        }
-    });
+    send_to_other_half(engine, {.send_bytes = 5000.0});
     EXPECT_NEAR(engine.clock(2), 1e-3 + rendezvous_latency + 10.0 + 2e-3, 1e-9);
     EXPECT_NEAR(engine.clock(3), 1e-3 + rendezvous_latency + 10.0 + 2e-3, 1e-9);
 }
@@ -76,13 +58,7 @@ TEST(Engine, LoneFlowFasterThanItsLinkTakesItsFittedTime) {
     fast.remote.segments.back().bandwidth_Bps = 2000.0;
     for (const Rank senders : {1U, 2U}) {
         Engine engine(fast, {0, 0, 1, 2}, 3, 1, false);
-        engine.run([&](Rank rank) -> Task {
-            if (rank < senders) {
-                co_await engine.send(rank, rank + 2, 7, 5000.0);
-            } else if (rank >= 2 && rank - 2 < senders) {
-                co_await engine.receive(rank, rank - 2, 7);
-            }
-        });
+        send_to_other_half(engine, {.send_bytes = 5000.0}, 0.0, senders);
         EXPECT_NEAR(engine.clock(2), 1e-3 + rendezvous_latency + senders * 2.5 + 2e-3, 1e-9);
     }
 }
@@ -94,13 +70,7 @@ TEST(Engine, FlowFactorSaysWhetherASegmentBoundsOrScales) {
         slow.remote.segments.back().bandwidth_Bps = 500.0;
         slow.flow_factor = scale ? models::FlowFactor::scale : models::FlowFactor::bound;
         Engine engine(slow, {0, 0, 1, 2}, 3, 1, false);
-        engine.run([&](Rank rank) -> Task {
-            if (rank < 2) {
-                co_await engine.send(rank, rank + 2, 7, 5000.0);
-            } else {
-                co_await engine.receive(rank, rank - 2, 7);
-            }
-        });
+        send_to_other_half(engine, {.send_bytes = 5000.0});
         EXPECT_NEAR(engine.clock(2), 1e-3 + rendezvous_latency + (scale ? 20.0 : 10.0) + 2e-3, 1e-9);
     }
 }
@@ -168,34 +138,8 @@ TEST(Engine, NoncontiguousMessagesHaveTheirOwnSegments) {
     models::Network gaps = network();
     gaps.remote_noncontiguous.segments.back().bandwidth_Bps = 500.0;
     Engine engine(gaps, {0, 1}, 2, 1, false);
-    engine.run([&](Rank rank) -> Task {
-        if (rank == 0) {
-            co_await engine.send_noncontiguous(0, 1, 7, 5000.0);
-        } else {
-            co_await engine.receive(1, 0, 7);
-        }
-    });
+    send_to_other_half(engine, {.noncontiguous = true, .send_bytes = 5000.0});
     EXPECT_NEAR(engine.clock(1), 1e-3 + rendezvous_latency + 10.0 + 2e-3, 1e-9);
-}
-
-// An eager message of 50 bytes is in at 52 ms: a probe before finds nothing, one after finds it.
-TEST(Engine, ProbeFindsWhatHasArrived) {
-    Engine engine = two_nodes();
-    bool early = true;
-    bool late = false;
-    engine.run([&](Rank rank) -> Task {
-        if (rank == 0) {
-            co_await engine.send(0, 1, 7, 50.0);
-        } else {
-            engine.compute(1, 0.05);
-            early = co_await engine.probe(1, 0, 7);
-            engine.compute(1, 0.05);
-            late = co_await engine.probe(1, 0, 7);
-            co_await engine.receive(1, 0, 7);
-        }
-    });
-    EXPECT_FALSE(early);
-    EXPECT_TRUE(late);
 }
 
 // A library that looks before it makes progress finds at 0.10 s what had come at the last call, at 0.05 s: nothing yet.
@@ -281,14 +225,7 @@ TEST(Engine, DeadlockNamesThoseWhoMeetAndThoseWhoProbe) {
 TEST(Engine, SynchronousSendsBlockWhateverTheSize) {
     for (const bool local : {false, true}) {
         Engine engine(network(), {0, local ? 0U : 1U}, 2, 1, false);
-        engine.run([&](Rank rank) -> Task {
-            if (rank == 0) {
-                co_await engine.send_synchronous(0, 1, 7, 50.0);
-            } else {
-                engine.compute(1, 1.0);
-                co_await engine.receive(1, 0, 7);
-            }
-        });
+        send_to_other_half(engine, {.synchronous = true, .send_bytes = 50.0}, 1.0);
         EXPECT_NEAR(engine.clock(0), 1.0 + eager_latency + 0.05, 1e-12);
         EXPECT_EQ(engine.clock(1), engine.clock(0)); // nothing was in a buffer
     }

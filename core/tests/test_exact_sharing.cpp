@@ -154,6 +154,7 @@ struct Traffic {
     std::vector<Bundle> bundles;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> known;
     Draws draws;
+    std::vector<std::uint32_t> flows; // their bundles
 
     Traffic(const Topology& on, std::uint64_t seed)
         : topology(on), capacity_Bps(of(on)), sharing(capacity_Bps), draws{seed} {}
@@ -179,7 +180,22 @@ struct Traffic {
         return entry->second;
     }
     void start(std::uint32_t bundle) { sharing.set_count(bundle, ++bundles[bundle].count); }
-    void end(std::uint32_t bundle) { sharing.set_count(bundle, --bundles[bundle].count); }
+    void start_many(std::uint32_t count, std::uint32_t classes) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            flows.push_back(draw_bundle(classes));
+            start(flows.back());
+        }
+        sharing.settle();
+    }
+    /// One of them ends and another starts; how many rates were reported.
+    std::size_t replace_one(std::uint32_t classes) {
+        std::uint32_t& flow = flows[draws.below(static_cast<std::uint32_t>(flows.size()))];
+        sharing.set_count(flow, --bundles[flow].count);
+        const std::size_t reported = sharing.settle().size();
+        flow = draw_bundle(classes);
+        start(flow);
+        return reported + sharing.settle().size();
+    }
     double worst_error() {
         const std::vector<double> expected = filled(capacity_Bps, bundles);
         double worst = 0.0;
@@ -267,19 +283,9 @@ TEST(ExactSharing, EqualsProgressiveFillingWhenItLosesPatience) {
 TEST(ExactSharing, StaysExactOverManyChanges) {
     for (const Topology& topology : {one_switch(32), tree_of_256(4), tree_of_256(1)}) {
         Traffic traffic(topology, 7);
-        std::vector<std::uint32_t> flows;
-        for (int i = 0; i < 400; ++i) {
-            flows.push_back(traffic.draw_bundle(3));
-            traffic.start(flows.back());
-        }
-        traffic.sharing.settle();
+        traffic.start_many(400, 3);
         for (int change = 0; change < 10000; ++change) {
-            std::uint32_t& flow = flows[traffic.draws.below(400)];
-            traffic.end(flow);
-            traffic.sharing.settle();
-            flow = traffic.draw_bundle(3);
-            traffic.start(flow);
-            traffic.sharing.settle();
+            traffic.replace_one(3);
             if (change % 1000 == 999) {
                 ASSERT_LT(traffic.worst_error(), 1e-9);
             }
@@ -309,22 +315,12 @@ TEST(ExactSharing, AChangeReachesFewLinksAndBundles) {
     const auto check = [](const Topology& topology, std::uint32_t count, std::uint32_t classes, double most_levels,
                           double most_bundles) {
         Traffic traffic(topology, 1);
-        std::vector<std::uint32_t> flows;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            flows.push_back(traffic.draw_bundle(classes));
-            traffic.start(flows.back());
-        }
-        traffic.sharing.settle();
+        traffic.start_many(count, classes);
         constexpr int changes = 20000;
         const auto before = traffic.sharing.effort();
         std::size_t reported = 0;
         for (int i = 0; i < changes / 2; ++i) {
-            std::uint32_t& flow = flows[traffic.draws.below(count)];
-            traffic.end(flow);
-            reported += traffic.sharing.settle().size();
-            flow = traffic.draw_bundle(classes);
-            traffic.start(flow);
-            reported += traffic.sharing.settle().size();
+            reported += traffic.replace_one(classes);
         }
         const auto after = traffic.sharing.effort();
         EXPECT_LT(static_cast<double>(after.levels - before.levels) / changes, most_levels);

@@ -216,9 +216,11 @@ TEST(Flows, FairSharesAreNeverMoreThanExactOnes) {
         flows.start(0.0, 1, 10.0, 0, 2, 1e9);
         flows.start(0.0, 2, 10.0, 0, 3, 1e9);
         flows.start(0.0, 3, 10.0, 1, 3, 1e9);
-        EXPECT_DOUBLE_EQ(flows.rate_of(0, 3), 0.5);
-        EXPECT_DOUBLE_EQ(flows.rate_of(1, 3), 0.5);
-        EXPECT_DOUBLE_EQ(flows.rate_of(0, 2), sharing == Sharing::fair ? 2.0 : 3.5);
+        EXPECT_DOUBLE_EQ(flows.next_end_s(), sharing == Sharing::fair ? 10.0 / 2.0 : 10.0 / 3.5);
+        EXPECT_EQ(flows.finish_next(), 1U);
+        EXPECT_DOUBLE_EQ(flows.next_end_s(), 10.0 / 0.5);
+        EXPECT_EQ(flows.finish_next(), 2U);
+        EXPECT_DOUBLE_EQ(flows.next_end_s(), 10.0 / 0.5);
     }
 }
 

@@ -1,6 +1,7 @@
 // HPL's time against its critical path, and the pivot exchange against calculations by hand.
 
 #include "apps/hpl/simulation.hpp"
+#include "small_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,19 +45,32 @@ models::Machine free_messages(std::uint32_t cores) {
     set(machine, Kernel::idamax, 6, idamax_n);
     set(machine, Kernel::dger, 1, dger_mn);
     const models::Segment at_once{0.0, models::Protocol::eager, 0.0, 1e300, {}, {}, {}, 0.0};
-    machine.network.loopback.segments = {at_once};
-    machine.network.remote = machine.network.loopback_noncontiguous = machine.network.remote_noncontiguous =
-        machine.network.loopback;
-    machine.network.node_link_Bps = 1e300;
-    machine.network.loopback_Bps = 1e300;
+    machine.network = tests::network_of({at_once}, 1e300);
     return machine;
 }
 
-hpl::Result simulate(const Parameters& parameters, const models::Machine& machine, std::uint64_t seed = 1,
-                     mpi::Trace trace = {}) {
-    std::vector<std::uint32_t> cores(std::size_t{parameters.p} * parameters.q);
+/// Inside a node and between nodes, on links that are as wide.
+void set_links(models::Network& network, const models::Segment& local, const models::Segment& remote) {
+    network = tests::network_of({local}, local.bandwidth_Bps);
+    network.remote.segments = network.remote_noncontiguous.segments = {remote};
+    network.node_link_Bps = remote.bandwidth_Bps;
+}
+
+hpl::Result simulate(const Parameters& parameters, const models::Machine& machine, mpi::Trace trace = {}) {
+    std::vector<std::uint32_t> cores(parameters.ranks());
     std::iota(cores.begin(), cores.end(), 0U);
-    return hpl::simulate(parameters, machine, {}, cores, seed, std::move(trace));
+    return hpl::simulate(parameters, machine, {}, cores, 1, std::move(trace));
+}
+
+/// The rows of a trace that wait for the messages of pivot exchanges.
+std::vector<mpi::TraceRow> pivot_waits(const Parameters& parameters, const models::Machine& machine) {
+    mpi::Trace trace;
+    trace.rank_wanted.assign(parameters.ranks(), 1);
+    std::vector<mpi::TraceRow> rows = simulate(parameters, machine, std::move(trace)).trace.rows;
+    std::erase_if(rows, [](const mpi::TraceRow& row) {
+        return row.tag != 0x30000000 || row.code != static_cast<std::int16_t>(mpi::Call::wait);
+    });
+    return rows;
 }
 
 /// Whose message brings a panel to the process `distance` columns right of the root, as HPL's rings go; by distance.
@@ -252,21 +266,11 @@ TEST(HplPath, PivotExchangesShareTheLinksOfTheirNodes) {
     const double link_Bps = 1000.0;
     const models::Segment local{0.0, models::Protocol::eager, 1e-4, 1e6, {}, {}, {}, 0.0};
     const models::Segment remote{0.0, models::Protocol::eager, latency_s, link_Bps, {}, {}, {}, 0.0};
-    machine.network.loopback.segments = machine.network.loopback_noncontiguous.segments = {local};
-    machine.network.remote.segments = machine.network.remote_noncontiguous.segments = {remote};
-    machine.network.node_link_Bps = link_Bps;
-    machine.network.loopback_Bps = 1e6;
-    mpi::Trace trace;
-    trace.rank_wanted.assign(4, 1);
-    const hpl::Result result = simulate(one_leaf(1, 1, 4, 1), machine, 1, trace);
+    set_links(machine.network, local, remote);
     const double one_row = 8.0 * (1 + 4);  // a row of the panel, its maximum and where it is
     const double two_rows = 8.0 * (2 + 4); // and the current row
-    int waits = 0;
-    for (const mpi::TraceRow& row : result.trace.rows) {
-        if (row.tag != 0x30000000 || row.code != static_cast<std::int16_t>(mpi::Call::wait)) {
-            continue;
-        }
-        ++waits;
+    const std::vector<mpi::TraceRow> waits = pivot_waits(one_leaf(1, 1, 4, 1), machine);
+    for (const mpi::TraceRow& row : waits) {
         const bool first_round = (row.peer ^ static_cast<std::int32_t>(row.rank)) == 1;
         const std::uint32_t sender = static_cast<std::uint32_t>(row.peer);
         const double bytes = sender < (first_round ? 1U : 2U) ? two_rows : one_row;
@@ -284,7 +288,7 @@ TEST(HplPath, PivotExchangesShareTheLinksOfTheirNodes) {
             EXPECT_NEAR(end_s, sent_s + latency_s + 2.0 * bytes / link_Bps - apart_s, 1e-12);
         }
     }
-    EXPECT_EQ(waits, 8);
+    EXPECT_EQ(waits.size(), 8U);
 }
 
 // A single panel goes round a ring of 16 ranks, 6 a node: 13 hops inside a node, 2 between nodes, one after the other.
@@ -297,13 +301,10 @@ TEST(HplPath, ARingOfLocalAndRemoteHopsIsTheSumOfThem) {
     machine.cores_per_node = 6;
     const models::Segment local{0.0, models::Protocol::rendezvous, 1e-6, 1e10, {}, {}, {}, 0.0};
     const models::Segment remote{0.0, models::Protocol::rendezvous, 1e-5, 1e9, {}, {}, {}, 0.0};
-    machine.network.loopback.segments = machine.network.loopback_noncontiguous.segments = {local};
-    machine.network.remote.segments = machine.network.remote_noncontiguous.segments = {remote};
-    machine.network.node_link_Bps = 1e9;
-    machine.network.loopback_Bps = 1e10;
+    set_links(machine.network, local, remote);
     Parameters parameters = one_leaf(64, 64, 1, 16);
     parameters.bcast = {};
-    const hpl::Result result = simulate(parameters, machine, 1);
+    const hpl::Result result = simulate(parameters, machine);
     EXPECT_EQ(result.messages, 15U + 1U);
     const double panel_bytes = (result.bytes - 8.0 * 64) / 15.0; // all but the right-hand side
     const auto takes_s = [&](const models::Segment& hop) {
@@ -321,20 +322,11 @@ TEST(HplPath, PivotExchangesFeelThePanelsOnTheirWay) {
     for (const std::uint32_t q : {1U, 3U}) {
         models::Machine machine = free_messages(3);
         machine.cores_per_node = q == 1 ? 1 : 2; // ranks 0 and 1; or rows 0 1 2 and 3 4 5, on nodes 0 0 1 and 1 2 2
-        machine.network.loopback.segments = machine.network.loopback_noncontiguous.segments = {segment};
-        machine.network.remote.segments = machine.network.remote_noncontiguous.segments = {segment};
-        machine.network.node_link_Bps = link_Bps;
-        machine.network.loopback_Bps = link_Bps;
+        machine.network = tests::network_of({segment}, link_Bps);
         Parameters parameters = one_leaf(240, 20, 2, q);
         parameters.depth = 1;
-        mpi::Trace trace;
-        trace.rank_wanted.assign(std::size_t{2} * q, 1);
-        const hpl::Result result = simulate(parameters, machine, 1, trace);
         int felt = 0;
-        for (const mpi::TraceRow& row : result.trace.rows) {
-            if (row.tag != 0x30000000 || row.code != static_cast<std::int16_t>(mpi::Call::wait)) {
-                continue;
-            }
+        for (const mpi::TraceRow& row : pivot_waits(parameters, machine)) {
             const double others = row.contention_s / (row.size_bytes / link_Bps);
             EXPECT_LE(others, 2.0 + 1e-6);
             felt += others > 1e-9 ? 1 : 0;

@@ -46,14 +46,11 @@ Machine some_machine() {
     return machine;
 }
 
-TEST(MachineFile, IsWrittenTheSameAfterReading) {
-    const std::string text = machine_text(some_machine());
-    EXPECT_EQ(machine_text(machine_of_text(text)), text);
-}
-
 TEST(MachineFile, KeepsEveryNumberToTheLastBit) {
     const Machine before = some_machine();
-    const Machine after = machine_of_text(machine_text(before));
+    const std::string text = machine_text(before);
+    const Machine after = machine_of_text(text);
+    EXPECT_EQ(machine_text(after), text);
     ASSERT_EQ(after.kernels.size(), 2U);
     EXPECT_EQ(after.kernels[1].name, "dtrsm");
     ASSERT_EQ(after.kernels[1].crowding.size(), 2U);

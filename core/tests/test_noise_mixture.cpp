@@ -1,5 +1,6 @@
 #include "models/noise_mixture.hpp"
 #include "mpi/engine.hpp"
+#include "small_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,11 +21,7 @@ const std::vector<NoiseMode> three_modes{{0.6, -0.2, 0.03}, {0.3, 0.5, 0.05}, {0
 models::Network network(const models::NoiseMixture& noise) {
     models::Segment eager{0.0, models::Protocol::eager, 1e-3, 1e5, {1e-3, 0.0}, {}, {2e-3, 0.0}, 0.0, noise};
     models::Segment rendezvous{100.0, models::Protocol::rendezvous, 5e-3, 1e5, {}, {}, {}, 0.0, noise};
-    models::Network result;
-    result.loopback.segments = {eager, rendezvous};
-    result.remote = result.loopback_noncontiguous = result.remote_noncontiguous = result.loopback;
-    result.node_link_Bps = result.loopback_Bps = 1e5;
-    return result;
+    return tests::network_of({eager, rendezvous}, 1e5);
 }
 
 /// Durations of `count` messages of `bytes`, one after the other, each from the beginning of its send to the end of its

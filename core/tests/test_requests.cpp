@@ -27,19 +27,23 @@ using tests::rendezvous_latency;
 namespace {
 
 /// Each rank on a node of its own.
-Engine engine_of(Rank ranks, const models::Network& links = network()) {
-    std::vector<std::uint32_t> nodes(ranks);
-    std::iota(nodes.begin(), nodes.end(), 0U);
-    return {links, std::move(nodes), ranks, 1, false};
-}
+struct EngineOf : Engine {
+    EngineOf(Rank ranks, Matching matching) : Engine(tests::network(), nodes(ranks), ranks, 1, false) {
+        use_requests(matching);
+    }
+    static std::vector<std::uint32_t> nodes(Rank ranks) {
+        std::vector<std::uint32_t> made(ranks);
+        std::iota(made.begin(), made.end(), 0U);
+        return made;
+    }
+};
 
 } // namespace
 
 // A rendezvous message begins when both are ready, at 1 s, while its sender computes until 3 s: the transfer of 5 s is
 // over at 6 s, and the sender has waited 3 s of it.
 TEST(Requests, ATransferPassesWhileBothSidesCompute) {
-    Engine engine = engine_of(2);
-    engine.use_requests(Matching::by_name);
+    EngineOf engine(2, Matching::by_name);
     engine.run([&](Rank rank) -> Task {
         const std::array<std::uint32_t, 1> request{0};
         if (rank == 0) {
@@ -58,8 +62,7 @@ TEST(Requests, ATransferPassesWhileBothSidesCompute) {
 
 // An eager send is over at once; its receive waits for the arrival.
 TEST(Requests, AnEagerSendIsOverBeforeItsReceive) {
-    Engine engine = engine_of(2);
-    engine.use_requests(Matching::by_name);
+    EngineOf engine(2, Matching::by_name);
     engine.run([&](Rank rank) -> Task {
         const std::array<std::uint32_t, 1> request{0};
         if (rank == 0) {
@@ -77,8 +80,7 @@ TEST(Requests, AnEagerSendIsOverBeforeItsReceive) {
 
 // Rank 0 waits for any of two: that which ends first is given, and the other one stays.
 TEST(Requests, WaitAnyEndsWithTheFirstAndLeavesTheOthers) {
-    Engine engine = engine_of(3);
-    engine.use_requests(Matching::by_date);
+    EngineOf engine(3, Matching::by_date);
     engine.run([&](Rank rank) -> Task {
         if (rank > 0) {
             engine.compute(rank, rank == 1 ? 2.0 : 1.0);
@@ -101,8 +103,7 @@ TEST(Requests, WaitAnyEndsWithTheFirstAndLeavesTheOthers) {
 
 // A number that was waited for may be used again, and a wait passes over numbers that were never used.
 TEST(Requests, NumbersAreFreeAgainAfterTheirWait) {
-    Engine engine = engine_of(2);
-    engine.use_requests(Matching::by_name);
+    EngineOf engine(2, Matching::by_name);
     engine.run([&](Rank rank) -> Task {
         const std::array<std::uint32_t, 2> requests{0, 9};
         for (std::uint32_t tag = 0; tag < 3; ++tag) {
@@ -121,8 +122,7 @@ TEST(Requests, NumbersAreFreeAgainAfterTheirWait) {
 
 // Two messages to one rank: the probe is for that posted first, whichever comes first, as is a receive from any source.
 TEST(Requests, AProbeWaitsForTheMessageThatAReceiveWouldTake) {
-    Engine engine = engine_of(3);
-    engine.use_requests(Matching::by_date);
+    EngineOf engine(3, Matching::by_date);
     engine.run([&](Rank rank) -> Task {
         if (rank == 1) {
             engine.compute(1, 1.0);
@@ -151,8 +151,7 @@ TEST(Requests, AProbeWaitsForTheMessageThatAReceiveWouldTake) {
 
 // A rendezvous message is seen when its header has come, and is not on its way before a receive takes it.
 TEST(Requests, AProbeSeesARendezvousMessageBeforeItsTransfer) {
-    Engine engine = engine_of(2);
-    engine.use_requests(Matching::by_name);
+    EngineOf engine(2, Matching::by_name);
     engine.run([&](Rank rank) -> Task {
         const std::array<std::uint32_t, 1> request{0};
         if (rank == 0) {
@@ -170,16 +169,14 @@ TEST(Requests, AProbeSeesARendezvousMessageBeforeItsTransfer) {
 }
 
 TEST(Requests, WhatIsNeverSentOrReceivedIsTold) {
-    Engine engine = engine_of(2);
-    engine.use_requests(Matching::by_name);
+    EngineOf engine(2, Matching::by_name);
     EXPECT_THROW(engine.run([&](Rank rank) -> Task {
         if (rank == 0) {
             co_await engine.await_message(0, 1, any);
         }
     }),
                  mpi::Deadlock);
-    Engine other = engine_of(2);
-    other.use_requests(Matching::by_name);
+    EngineOf other(2, Matching::by_name);
     other.run([&](Rank rank) -> Task {
         if (rank == 0) {
             co_await other.isend(0, 0, 1, 3, 80.0);

@@ -1,4 +1,5 @@
 #include "apps/stencil/simulation.hpp"
+#include "small_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,12 +25,7 @@ models::Machine machine(models::Protocol protocol = models::Protocol::eager) {
     result.nodes = 32;
     result.cores_per_node = 2;
     const models::Segment segment{0.0, protocol, latency_s, bandwidth_Bps, {send_s, 0.0}, {}, {receive_s, 0.0}, 0.0};
-    result.network.loopback.segments = {segment};
-    result.network.remote = result.network.loopback;
-    result.network.loopback_noncontiguous = result.network.loopback;
-    result.network.remote_noncontiguous = result.network.loopback;
-    result.network.node_link_Bps = 1e12;
-    result.network.loopback_Bps = 1e12;
+    result.network = tests::network_of({segment}, 1e12);
     return result;
 }
 

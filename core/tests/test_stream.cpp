@@ -16,10 +16,12 @@ namespace {
 
 constexpr std::uint64_t draws = 1'000'000;
 
-std::vector<double> normal_draws(const Stream& stream) {
+/// All draws of a stream by one of its distributions.
+template <typename Draw>
+std::vector<double> drawn(const Stream& stream, Draw draw) {
     std::vector<double> values(draws);
     for (std::uint64_t i = 0; i < draws; ++i) {
-        values[i] = stream.normal(i);
+        values[i] = (stream.*draw)(i);
     }
     return values;
 }
@@ -36,7 +38,7 @@ double mean_of_power(const std::vector<double>& values, int power) {
 
 // Bounds are five standard errors: the variance of z^k is E[z^2k] - E[z^k]^2, with E[z^2k] = 1, 3, 15, 105, ...
 TEST(Stream, NormalDrawsHaveTheMomentsOfTheNormalDistribution) {
-    const std::vector<double> values = normal_draws(Stream({1, 0, 0, 0}));
+    const std::vector<double> values = drawn(Stream({1, 0, 0, 0}), &Stream::normal);
     const double scale = 5.0 / std::sqrt(static_cast<double>(draws));
     EXPECT_NEAR(mean_of_power(values, 1), 0.0, scale);
     EXPECT_NEAR(mean_of_power(values, 2), 1.0, scale * std::sqrt(3.0 - 1.0));
@@ -48,7 +50,7 @@ TEST(Stream, NormalDrawsHaveTheMomentsOfTheNormalDistribution) {
 // Kolmogorov and Smirnov: the distance times sqrt(n) exceeds 1.95 once in a thousand. For layers that do not fit
 // together by a thousandth of their area it would be far beyond.
 TEST(Stream, NormalDrawsAreNormallyDistributed) {
-    std::vector<double> values = normal_draws(Stream({2, 5, 1, 0}));
+    std::vector<double> values = drawn(Stream({2, 5, 1, 0}), &Stream::normal);
     std::sort(values.begin(), values.end());
     double distance = 0.0;
     for (std::uint64_t i = 0; i < draws; ++i) {
@@ -62,11 +64,7 @@ TEST(Stream, NormalDrawsAreNormallyDistributed) {
 // The same against the quantiles, where a distribution function of all draws says little: in the tail beyond the last
 // layer, at 3.44, and in the middle. Half-normal quantile at p is that of the normal at (1 + p) / 2.
 TEST(Stream, HalfNormalDrawsHaveTheQuantilesOfTheirDistribution) {
-    const Stream stream({3, 1, 4, 0});
-    std::vector<double> values(draws);
-    for (std::uint64_t i = 0; i < draws; ++i) {
-        values[i] = stream.half_normal(i);
-    }
+    std::vector<double> values = drawn(Stream({3, 1, 4, 0}), &Stream::half_normal);
     std::sort(values.begin(), values.end());
     EXPECT_GE(values.front(), 0.0);
     for (const double p : {0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 0.9994, 0.9999}) {
@@ -78,11 +76,7 @@ TEST(Stream, HalfNormalDrawsHaveTheQuantilesOfTheirDistribution) {
 }
 
 TEST(Stream, CentredHalfNormalDrawsHaveMeanZeroAndDeviationOne) {
-    const Stream stream({4, 0, 0, 0});
-    std::vector<double> values(draws);
-    for (std::uint64_t i = 0; i < draws; ++i) {
-        values[i] = stream.centred_half_normal(i);
-    }
+    const std::vector<double> values = drawn(Stream({4, 0, 0, 0}), &Stream::centred_half_normal);
     const double scale = 5.0 / std::sqrt(static_cast<double>(draws));
     EXPECT_NEAR(mean_of_power(values, 1), 0.0, scale);
     EXPECT_NEAR(mean_of_power(values, 2), 1.0, scale * std::sqrt(2.87)); // the kurtosis of the half-normal less 1

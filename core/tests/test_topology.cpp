@@ -32,25 +32,32 @@ std::string names(const Topology& topology, std::uint32_t a, std::uint32_t b) {
     return text;
 }
 
-/// Every route starts at its node, goes from end to end of its links, and ends at the other; no link comes twice.
-void expect_routes_are_walks(const Topology& topology) {
+/// check(a, b) for all pairs of different nodes.
+template <typename Check>
+void for_pairs(const Topology& topology, Check check) {
     for (std::uint32_t a = 0; a < topology.nodes(); ++a) {
         for (std::uint32_t b = 0; b < topology.nodes(); ++b) {
-            if (a == b) {
-                continue;
+            if (a != b) {
+                check(a, b);
             }
-            const std::vector<LinkId> links = route(topology, a, b);
-            std::string at = "n" + std::to_string(a);
-            for (const LinkId link : links) {
-                const std::string name = topology.link_name(link);
-                const std::size_t way = name.find('>');
-                ASSERT_EQ(name.substr(0, way), at) << a << " to " << b;
-                at = name.substr(way + 1, name.find('#') - way - 1);
-            }
-            ASSERT_EQ(at, "n" + std::to_string(b));
-            ASSERT_EQ(std::set<LinkId>(links.begin(), links.end()).size(), links.size());
         }
     }
+}
+
+/// Every route starts at its node, goes from end to end of its links, and ends at the other; no link comes twice.
+void expect_routes_are_walks(const Topology& topology) {
+    for_pairs(topology, [&](std::uint32_t a, std::uint32_t b) {
+        const std::vector<LinkId> links = route(topology, a, b);
+        std::string at = "n" + std::to_string(a);
+        for (const LinkId link : links) {
+            const std::string name = topology.link_name(link);
+            const std::size_t way = name.find('>');
+            ASSERT_EQ(name.substr(0, way), at) << a << " to " << b;
+            at = name.substr(way + 1, name.find('#') - way - 1);
+        }
+        ASSERT_EQ(at, "n" + std::to_string(b));
+        ASSERT_EQ(std::set<LinkId>(links.begin(), links.end()).size(), links.size());
+    });
 }
 
 const FatTree two_levels{{4, 4}, {1, 2}, {1, 2}};
@@ -131,13 +138,9 @@ TEST(FatTree, WithATopSwitchRemovedRoutesLikeTheTreeThatNeverHadIt) {
         const Topology smaller = Topology::fat_tree({{8, 4}, {1, tops - 1}, {1, 4}}, options());
         const Topology removed =
             Topology::fat_tree({{8, 4}, {1, tops}, {1, 4}}, options({"s2." + std::to_string(tops - 1)}));
-        for (std::uint32_t a = 0; a < 32; ++a) {
-            for (std::uint32_t b = 0; b < 32; ++b) {
-                if (a != b) {
-                    ASSERT_EQ(names(removed, a, b), names(smaller, a, b)) << tops << " top switches";
-                }
-            }
-        }
+        for_pairs(removed, [&](std::uint32_t a, std::uint32_t b) {
+            ASSERT_EQ(names(removed, a, b), names(smaller, a, b)) << tops << " top switches";
+        });
     }
 }
 
@@ -164,7 +167,7 @@ TEST(FatTree, KeepsItsPartsOfEachLevelApart) {
     EXPECT_DOUBLE_EQ(tree.latency_s(slow), 2e-6);
 }
 
-TEST(Dragonfly, RoutesAreMinimal) {
+TEST(Dragonfly, RoutesAreMinimalAndLinksAsWideAsTheirCablesTogether) {
     const Topology fly = Topology::dragonfly({3, 4, 3, 2, 4, 1, 2}, options());
     EXPECT_EQ(fly.nodes(), 72U);
     expect_routes_are_walks(fly);
@@ -174,20 +177,9 @@ TEST(Dragonfly, RoutesAreMinimal) {
     // to group 2: its link leaves from router 2 of group 0 and arrives at router 0 of group 2
     EXPECT_EQ(names(fly, 8, 71), "n8>r0.1.0 r0.1.0>r0.1.2 r0.1.2>r0.0.2 r0.0.2>r2.0.0 r2.0.0>r2.0.3 r2.0.3>r2.2.3 "
                                  "r2.2.3>n71");
-    for (std::uint32_t a = 0; a < 72; ++a) {
-        for (std::uint32_t b = 0; b < 72; ++b) {
-            if (a != b) {
-                ASSERT_LE(route(fly, a, b).size(), 7U);
-            }
-        }
-    }
-}
-
-TEST(Dragonfly, LinksAreAsWideAsTheirCablesTogether) {
-    const Topology fly = Topology::dragonfly({3, 4, 3, 2, 4, 1, 2}, options());
-    const std::vector<LinkId> links = route(fly, 8, 71);
+    for_pairs(fly, [&](std::uint32_t a, std::uint32_t b) { ASSERT_LE(route(fly, a, b).size(), 7U); });
     std::vector<double> widths;
-    for (const LinkId link : links) {
+    for (const LinkId link : route(fly, 8, 71)) {
         widths.push_back(fly.links()[link].capacity_Bps);
     }
     EXPECT_EQ(widths, (std::vector<double>{10, 10, 20, 40, 10, 20, 10}));
@@ -207,20 +199,16 @@ TEST(Torus, TakesTheShorterWayDimensionByDimension) {
          {std::vector<std::uint32_t>{5, 3}, std::vector<std::uint32_t>{6}, std::vector<std::uint32_t>{4, 3, 3}}) {
         const Topology any = Topology::torus(sizes, options());
         expect_routes_are_walks(any);
-        for (std::uint32_t a = 0; a < any.nodes(); ++a) {
-            for (std::uint32_t b = 0; b < any.nodes(); ++b) {
-                std::uint32_t shortest = 0;
-                std::uint32_t stride = 1;
-                for (const std::uint32_t size : sizes) {
-                    const std::uint32_t up = (b / stride % size + size - a / stride % size) % size;
-                    shortest += std::min(up, size - up);
-                    stride *= size;
-                }
-                if (a != b) {
-                    ASSERT_EQ(route(any, a, b).size(), shortest);
-                }
+        for_pairs(any, [&](std::uint32_t a, std::uint32_t b) {
+            std::uint32_t shortest = 0;
+            std::uint32_t stride = 1;
+            for (const std::uint32_t size : sizes) {
+                const std::uint32_t up = (b / stride % size + size - a / stride % size) % size;
+                shortest += std::min(up, size - up);
+                stride *= size;
             }
-        }
+            ASSERT_EQ(route(any, a, b).size(), shortest);
+        });
     }
 }
 
@@ -273,13 +261,7 @@ TEST(Graph, WrittenAsAFatTreeIsRoutedUpwardsAsOne) {
         }
     }
     const Topology same = Topology::graph(graph, options());
-    for (std::uint32_t a = 0; a < 12; ++a) {
-        for (std::uint32_t b = 0; b < 12; ++b) {
-            if (a != b) {
-                ASSERT_EQ(route(tree, a, b), route(same, a, b));
-            }
-        }
-    }
+    for_pairs(tree, [&](std::uint32_t a, std::uint32_t b) { ASSERT_EQ(route(tree, a, b), route(same, a, b)); });
 }
 
 TEST(Graph, NodesOfSeveralCablesAreNotPassedThrough) {

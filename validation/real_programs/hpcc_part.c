@@ -22,7 +22,6 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; i < times; i++)
         failed |= parts[found].run(&parameters);
-    failed |= parameters.Failure;
     MPI_Finalize();
-    return failed != 0;
+    return failed || parameters.Failure;
 }

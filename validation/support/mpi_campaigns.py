@@ -1,9 +1,10 @@
 """Small campaigns of `lepaute compare` with libraries of this machine, and what comes of them."""
 
-import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import which
+from typing import Any
 
 import pandas
 
@@ -15,36 +16,20 @@ from lepaute.measure.comparison.measuring import measure_libraries
 
 #: One machine has one clock: SKaMPI's synchronisation is enough and quick. The budget, after which `mpiruns` are made
 #: all the same, leaves no time to repeat what other programs disturb.
-QUICK: Mapping[str, object] = {"clock_method": "SKaMPI", "budget_s": 0.1, "ranks": 2}
+QUICK: Mapping[str, Any] = {"clock_method": "SKaMPI", "budget_s": 0.1, "ranks": 2}
 COLUMNS = (
     *("library", "block", "mpirun", "operation", "form", "size_bytes"),
     *("calls", "calls_inside", "median_s", "mean_s", "median_all_s", "mean_all_s"),
 )
 
 
-def measured(
-    libraries: Sequence[str],
-    ops: str,
-    sizes: str,
-    calls: int,
-    mpiruns: int,
-    seed: int,
-    progress: Callable[[str, float], None] | None = None,
-) -> pandas.DataFrame:
-    """A row an mpirun, operation and size: COLUMNS, and `disturbed`. Libraries as `lepaute compare` names them."""
+def measured(libraries: Sequence[str], **how: Any) -> pandas.DataFrame:
+    """A row an mpirun, operation and size: COLUMNS, and `disturbed`. Libraries as `lepaute compare` names them.
+
+    how : for `measure_libraries`, beside QUICK
+    """
     with tempfile.TemporaryDirectory(prefix="campaign-") as name:
-        path = measure_libraries(
-            libraries,
-            Path(name) / "campaign.zip",
-            ops=ops,
-            sizes=sizes,
-            calls=calls,
-            mpiruns=mpiruns,
-            seed=seed,
-            progress=progress,
-            **QUICK,  # type: ignore[arg-type]
-        )
-        return summarised(Archive.open(path))
+        return summarised(Archive.open(measure_libraries(libraries, Path(name) / "campaign.zip", **how, **QUICK)))
 
 
 def summarised(archive: Archive) -> pandas.DataFrame:
@@ -70,17 +55,13 @@ def prefix(folder: Path, compiler: str, launcher: str, shim: str = "") -> Path:
     shim: C code that is linked into every program that this mpicc links
     """
     (folder / "bin").mkdir(parents=True)
-    if not shim:
-        for name, target in (("mpicc", compiler), ("mpirun", launcher)):
-            path = subprocess.run(["which", target], capture_output=True, text=True, check=True).stdout.strip()
-            (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {path} "$@"\n')
-            (folder / "bin" / name).chmod(0o755)
-        return folder
-    source, code = folder / "shim.c", folder / "shim.o"
-    source.write_text(shim)
-    find_library(compiler).compile(["-O2", "-c", str(source), "-o", str(code)], what="the shim")
-    only_links = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@" {code} ;; esac'
-    for name, line in (("mpicc", f'{only_links}\nexec {compiler} "$@"'), ("mpirun", f'exec {launcher} "$@"')):
-        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+    only_links = ""
+    if shim:
+        source, code = folder / "shim.c", folder / "shim.o"
+        source.write_text(shim)
+        find_library(compiler).compile(["-O2", "-c", str(source), "-o", str(code)], what="the shim")
+        only_links = f'case "$*" in *-E*|*-show*|*--version*) ;; *) set -- "$@" {code} ;; esac\n'
+    for name, target, first in (("mpicc", compiler, only_links), ("mpirun", launcher, "")):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\n{first}exec {which(target)} "$@"\n')
         (folder / "bin" / name).chmod(0o755)
     return folder

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,13 +37,11 @@ class Program:
         self,
         ranks: int,
         *options: str,
-        environment: Mapping[str, str] | None = None,
         pinned: bool = True,
         launcher_options: Sequence[str] = (),
         hosts: tuple[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         """The running program, rank r on core r where `pinned`; hosts: a hostfile and what reaches them."""
-        assert self.library.launcher is not None
         hostfile, shell = hosts or (None, None)
         start = self.library.launcher.start(
             ranks,
@@ -53,7 +51,7 @@ class Program:
             options=launcher_options,
             use_scheduler=False,
         )
-        variables = {**os.environ, **start.environment, **(environment or {})}
+        variables = {**os.environ, **start.environment}
         if self.preload:
             variables["LD_PRELOAD"] = self.preload
         words = [*start.argv, str(self.path), *options]
@@ -83,6 +81,13 @@ def preloaded(original: Program, source: Path) -> Program:
     return Program(original.library, original.path, str(shim))
 
 
+def design_words(folder: Path, rows: Sequence[str]) -> tuple[str, ...]:
+    """Writes a design into a folder; the words by which a probe reads it, and writes FILE.r0 ... beside it."""
+    text = [DESIGN_COLUMNS, *(f"{number},{row}" for number, row in enumerate(rows))]
+    (folder / "design.csv").write_text("\n".join(text) + "\n")
+    return "--design", str(folder / "design.csv"), "--out", str(folder / "raw")
+
+
 def measured(probe: Program, rows: Sequence[str], folder: Path, *options: str, ranks: int = 2) -> pandas.DataFrame:
     """The calls of one mpirun: rows of a design without their numbers, measured in this order.
 
@@ -90,15 +95,8 @@ def measured(probe: Program, rows: Sequence[str], folder: Path, *options: str, r
     time of a rank; global_ns, last end less first start by rank 0's clock; skew_ns, the exit skew of the
     synchronisation with skew_low_ns and skew_high_ns; marks of any rank. Calls to warm up are left out.
     """
-    text = [DESIGN_COLUMNS, *(f"{number},{row}" for number, row in enumerate(rows))]
-    (folder / "design.csv").write_text("\n".join(text) + "\n")
+    probe.run(ranks, *design_words(folder, rows), *options)
     raw = folder / "raw"
-    probe.run(ranks, "--design", str(folder / "design.csv"), "--out", str(raw), *options)
-    return reduced(raw, ranks)
-
-
-def reduced(raw: Path, ranks: int) -> pandas.DataFrame:
-    """The calls of raw files FILE.r0 ... and FILE.clocks.r0 ..., see `measured`."""
     calls = pandas.concat(pandas.read_csv(f"{raw}.r{rank}", comment="#") for rank in range(ranks))
     models = pandas.concat(pandas.read_csv(f"{raw}.clocks.r{rank}", comment="#") for rank in range(ranks))
     models = models[models["before_row"].astype(str) != "end"].astype({"before_row": "int64"})

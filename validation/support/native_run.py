@@ -3,7 +3,7 @@
     python native_run.py '{"hpl": {...}, "platform": NAME, "set": {...}, "noise": true, "seeds": [1, 2]}'
 
 Prints one JSON object: times_s and messages, one for each seed; cpu_s of the predictions (user and system; without the
-start of the process), peak_rss_bytes of the process, engine_bytes at most.
+start of the process), peak_rss_bytes of the process.
 """
 
 import json
@@ -18,8 +18,7 @@ from lepaute.simulate.platform.io import override
 
 
 def run(asked: dict[str, Any]) -> dict[str, Any]:
-    noise = asked["noise"]
-    layers = Layers() if noise else Layers.only()
+    layers = Layers() if asked["noise"] else Layers.only()
     platform = override(load_platform(asked["platform"]), asked["set"])
     hpl = Hpl(**asked["hpl"])
     began_s = time.process_time()
@@ -31,7 +30,6 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
         "cpu_s": time.process_time() - began_s,
         "times_s": [prediction.run_list[0].time_s for prediction in found],
         "messages": [prediction.simulation.messages for prediction in found],
-        "engine_bytes": max(prediction.simulation.engine_bytes for prediction in found),
         "peak_rss_bytes": peak_rss_bytes(),
     }
 

@@ -14,14 +14,14 @@ from lepaute.measure.verify.campaign import Plan
 from lepaute.measure.verify.real_run import build_program, check_machine
 from lepaute.measure.verify.seal import JOURNAL_FILE
 from lepaute.measure.verify.verification import Verification, chosen_runs, verify
+from support.report import say
 
 #: The words that run the command line.
 LEPAUTE = (sys.executable, "-m", "lepaute.cli.main")
 
 
 def tell(what: str, share: float) -> None:
-    """Says where a script is."""
-    print(f"{100.0 * share:3.0f} %  {what}", file=sys.stderr, flush=True)
+    say(f"{100.0 * share:3.0f} %  {what}")
 
 
 def quietly(what: Any, platform: lp.Platform, **how: Any) -> lp.Prediction:

@@ -1,4 +1,4 @@
-"""The frame of every script: its options, goals, tables, picture, section of its page, and exit status.
+"""The frame of every script (--help names its options): goals, tables, picture, section of its page, and exit status.
 
 A script ends with `run_study`; one that has other tables with `run_main`, whose function ends with `finish` or `close`.
 """
@@ -38,9 +38,8 @@ class Goal:
 
 def at_most(what: str, limit: float, reached: float, unit: str = "%", published: str = "") -> Goal:
     """A number that must not exceed `limit`; NaN where nothing was simulated."""
-    if math.isnan(reached):
-        return Goal(what, f"at most {limit:g} {unit}", "nothing simulated", None, published)
-    return Goal(what, f"at most {limit:g} {unit}", f"{reached:.2f} {unit}", reached <= limit, published)
+    seen, met = ("nothing simulated", None) if math.isnan(reached) else (f"{reached:.2f} {unit}", reached <= limit)
+    return Goal(what, f"at most {limit:g} {unit}", seen, met, published)
 
 
 def at_least(what: str, limit: float, reached: float, seen: str = "") -> Goal:
@@ -140,6 +139,8 @@ PAGES = {
 }
 
 Cells = list[list[str]]
+#: In the place of {cases} where a section is printed; its page names the files.
+CASES = "<!-- cases -->\n\n<!-- end cases -->"
 
 
 def page_of(output: Path, study: str) -> Path:
@@ -147,18 +148,17 @@ def page_of(output: Path, study: str) -> Path:
     return output / next(f"{page}.md" for page, studies in PAGES.items() if study in studies)
 
 
-def write_section(output: Path, study: str, text: str, page: Path | None = None, max_rows: int = ROWS) -> None:
+def write_section(output: Path, study: str, text: str, max_rows: int = ROWS) -> None:
     """Puts the section of a study into its page, long tables left out, and its goals into data/goals.csv.
 
     text : Markdown of the whole section
-    page : where it is not that of `page_of`
     max_rows : of a table that stays
     """
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
     others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
     names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
     files = [name for name in names if not (others and name.startswith(others))]
-    replace_section(page or page_of(output, study), study, shortened(text, files, max_rows))
+    replace_section(page_of(output, study), study, shortened(text, files, max_rows))
 
 
 def keep_tables(output: Path, study: str, text: str) -> None:
@@ -182,15 +182,10 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
     write_atomic(path, text.getvalue().encode())
 
 
-def cases(text: str) -> str:
-    """A part of a section that is printed, and of which the page names the file alone."""
-    return f"<!-- cases -->\n{text}\n<!-- end cases -->"
-
-
 def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
     """The text of a section as its page has it: of more than MAX_GOALS goals those that are missed and the first
-    others; in the place of any other table of more than `max_rows`, and of what stands between the comments "cases" and
-    "end cases", the files that have it. Tables that no file has stay whole.
+    others; in the place of any other table of more than `max_rows`, and of CASES, the files that have it. Tables that
+    no file has stay whole.
     """
     links = ", ".join(f"[{name}]({DATA}/{name})" for name in files)
 
@@ -200,8 +195,7 @@ def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
             return markdown_of(fewer_goals(table))
         return f"*{len(rows)} rows: {links}.*" if len(rows) > max_rows and files else markdown_of(table)
 
-    left_out = re.compile(r"<!-- cases -->\n.*?<!-- end cases -->", re.DOTALL)
-    return with_tables(left_out.sub(f"*All cases: {links}.*", text), short)
+    return with_tables(text.replace(CASES, f"*All cases: {links}.*"), short)
 
 
 def fewer_goals(table: Cells) -> Cells:
@@ -388,30 +382,41 @@ def write(path: Path, frame: pandas.DataFrame, digits: str | None = None) -> pan
 
 
 def run_study(
-    name: str,
     rows: Callable[[Options], pandas.DataFrame],
     judged: Callable[[pandas.DataFrame], Sequence[Goal]],
     text: Callable[[pandas.DataFrame], str] | str,
     picture: "Callable[[pandas.DataFrame, Sequence[Goal]], tuple[Figure | None, str]] | None" = None,
     *,
+    name: str = "",
     needs: Sequence[str] = (),
     own: Mapping[str, Mapping[str, Any]] | None = None,
     has_subset: bool = False,
+    has_quick: bool = True,
     dtype: Any = None,
+    packed: str | None = None,
+    source: str = "",
 ) -> NoReturn:
-    """The whole of a script with one table: makes it, or reads it with --summarise; ends the program as `finish` says.
+    """The whole of a script with one table: makes it, or reads it with --summarise; ends the program as `close` says.
 
     rows : the table, a row a case;  judged : the goals of its docstring;  text : the section of its page
     picture : with what it shows, in a sentence;  dtype : of columns that a CSV file leaves open
-    needs, own, has_subset : as for `options_of`
+    name : of the study, that of the script unless given;  source : as for `close`
+    packed : the table is one of many rows, kept as .csv.gz with these digits ("" for all)
+    needs, own, has_subset, has_quick : as for `options_of`
     """
+    script = sys.modules["__main__"]
+    name = name or Path(str(script.__file__)).stem
 
     def main() -> int:
-        options = options_of(sys.modules["__main__"].__doc__, needs, has_subset, own)
-        frame = pandas.read_csv(options.table(name), dtype=dtype) if options.summarise else rows(options)
+        options = options_of(script.__doc__, needs, has_subset, own, has_quick)
+        if packed is not None:
+            frame = stored(options, name, lambda: rows(options), packed or None)
+        else:
+            frame = pandas.read_csv(options.table(name), dtype=dtype) if options.summarise else rows(options)
+            options.write(name, frame)
         goals = judged(frame)
-        figure = picture(frame, goals) if picture is not None else ()
-        return finish(options, name, frame, goals, text if isinstance(text, str) else text(frame), *figure)
+        figure = picture(frame, goals) if picture is not None else (None, "")
+        return close(options, name, goals, text if isinstance(text, str) else text(frame), *figure, source)
 
     run_main(main)
 
@@ -431,18 +436,10 @@ def say(*words: object, sep: str = " ") -> None:
     print(*words, sep=sep, file=sys.stderr, flush=True)
 
 
-def finish(
-    options: Options,
-    study: str,
-    frame: pandas.DataFrame,
-    goals: Sequence[Goal],
-    text: str,
-    figure: "Figure | None" = None,
-    finding: str = "",
-) -> int:
-    """Writes data/STUDY.csv and what `close` does."""
+def finish(options: Options, study: str, frame: pandas.DataFrame, *rest: Any) -> int:
+    """Writes data/STUDY.csv and what `close` does with the rest: goals, text, and perhaps a figure and its finding."""
     options.write(study, frame)
-    return close(options, study, goals, text, figure, finding)
+    return close(options, study, *rest)
 
 
 def close(
@@ -467,7 +464,7 @@ def close(
         save_figure(figure, options.output / "data" / f"{study}.png", finding, source)
         picture = f"data/{study}.png"
     warning = "**A quick trial of the script: a few small cases, no result.**\n\n" if options.quick else ""
-    section = warning + text.replace("{goals}", goals_table(goals)).replace("{cases}", cases(""))
+    section = warning + text.replace("{goals}", goals_table(goals)).replace("{cases}", CASES)
     if figure is None:
         section = re.sub(r"!\[[^]]*\]\(\{picture\}\)\n+", "", section)
     section = section.replace("{picture}", picture)

@@ -71,11 +71,11 @@ def predict_all(cases: Sequence[Case], fidelity: str = "full") -> list[Outcome]:
     Runs of one case share the cores; cases of one run are simulated side by side.
     """
     alone = any(case.runs > 1 for case in cases)
-    started, done, outcomes = time.perf_counter(), 0, []
+    started, outcomes = time.perf_counter(), list[Outcome]()
     with ThreadPoolExecutor(1 if alone else os.cpu_count() or 1) as pool:
         for outcome in pool.map(partial(outcome_of, fidelity=fidelity), cases):
-            done += 1
             outcomes.append(outcome)
+            done = len(outcomes)
             found = f"{outcome.prediction.time_s.mean:.2f} s" if outcome.prediction else outcome.refusal
             left_s = (time.perf_counter() - started) / done * (len(cases) - done)
             say(
@@ -92,6 +92,13 @@ def outcome_of(case: Case, fidelity: str) -> Outcome:
     except InputError as error:
         return Outcome(case, None, str(error), time.perf_counter() - started)
     return Outcome(case, prediction, "", time.perf_counter() - started)
+
+
+def emulation_errors(frame: pandas.DataFrame, models: Sequence[str]) -> tuple[str, str]:
+    """Mean and largest absolute errors of published emulations, in words."""
+    errors = {model: frame[f"{model}_error_percent"].abs() for model in models}
+    means = ", ".join(f"{values.mean():.2f} % ({model})" for model, values in errors.items())
+    return means, ", ".join(f"{values.max():.2f} % ({model})" for model, values in errors.items())
 
 
 #: Goals of every study; an interval that is wider than the second says too little.

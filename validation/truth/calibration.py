@@ -66,9 +66,13 @@ def write_calibration(path: Path, law: Law, effects: Effects, nodes: int, rng: n
             continue
         calls = _rows(slot, scale, law.scatter.sorted, rng)
         for rank, (node, core) in enumerate(slot.ranks):
-            mine = calls[rank]
             log_factor = start + effects.process(slot.block, node, core)
-            kernels.append(_timed(mine, slot, rank, law, effects, log_factor, rng))
+            mean_s = _means_s(calls[rank], law, slot.probe == STEPS_SIDE_BY_SIDE)
+            along = (np.cumsum(mean_s) - mean_s / 2) / np.sum(mean_s)  # how far the process has come, 0 to 1
+            wander = effects.wander()[np.minimum((along * GRID).astype(int), GRID - 1)]
+            drift = effects.drift((slot.position + along) / slot.slots)
+            duration_s = law.durations_s(mean_s, np.exp(log_factor + wander + drift), rng) + CLOCK_S
+            kernels.append(observed(calls[rank], slot, rank, duration_s))
     facts = {"node_cores": 2, "cores": list(CORES), "cpus": list(CORES), "memory_bytes": 8 << 30}
     return write_archive(path, pandas.concat(kernels, ignore_index=True), messages, nodes, facts)
 
@@ -191,27 +195,14 @@ def call_rows(rows: list[tuple[int, int, str, int, int, int]]) -> pandas.DataFra
     return pandas.DataFrame(rows, columns=["design_row", "position", "kernel", "m", "n", "k"])
 
 
-def _timed(
-    calls: pandas.DataFrame,
-    slot: Slot,
-    rank: int,
-    law: Law,
-    effects: Effects,
-    log_factor: float,
-    rng: np.random.Generator,
-) -> pandas.DataFrame:
-    """The calls with durations and start times, and what an archive says of their process."""
+def _means_s(calls: pandas.DataFrame, law: Law, crowded: bool) -> np.ndarray:
     m, n, k = (calls[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k"))
     mean_s = np.zeros(len(calls))
     for kernel in calls["kernel"].unique():
         mine = (calls["kernel"] == kernel).to_numpy()
-        crowded = law.crowding(str(kernel)) if slot.probe == STEPS_SIDE_BY_SIDE else 0.0
-        mean_s[mine] = law.mean_s(str(kernel), m[mine], n[mine], k[mine]) * (1.0 + crowded)
-    along = (np.cumsum(mean_s) - mean_s / 2) / np.sum(mean_s)  # how far the process has come, 0 to 1
-    path = effects.wander()[np.minimum((along * GRID).astype(int), GRID - 1)]
-    drift = effects.drift((slot.position + along) / slot.slots)
-    duration_s = law.durations_s(mean_s, np.exp(log_factor + path + drift), rng) + CLOCK_S
-    return observed(calls, slot, rank, duration_s)
+        longer = law.crowding(str(kernel)) if crowded else 0.0
+        mean_s[mine] = law.mean_s(str(kernel), m[mine], n[mine], k[mine]) * (1.0 + longer)
+    return mean_s
 
 
 def observed(

@@ -142,9 +142,12 @@ def _write(
             if slot.probe == P2P:
                 messages.append(message_rows(slot, USUAL, law, effects, rng))
                 continue
-            kernels += [
-                _timed(calls, slot, rank, node, law, effects, start, rng) for rank, calls in enumerate(_rows(slot, rng))
-            ]
+            for rank, calls in enumerate(_rows(slot, rng)):
+                expected_s = _means_s(calls, law, node.growth(cores[rank], cores))
+                factor = np.exp(start + effects.process(block, 0, cores[rank]))
+                duration_s = law.durations_s(expected_s, np.full(len(calls), factor), rng) + CLOCK_S
+                active = {"active_cores": len(cores), "active_socket_cores": node.on_socket(cores[rank], cores)}
+                kernels.append(observed(calls, slot, rank, duration_s, **active, threads=1))
     table = pandas.concat(kernels, ignore_index=True)
     if not with_loads:
         table = table.drop(columns=["active_cores", "active_socket_cores", "threads"])
@@ -166,29 +169,13 @@ def _rows(slot: Slot, rng: np.random.Generator) -> list[pandas.DataFrame]:
     return step_rows(design.rows, slot.probe in {"hpl_steps_column", "hpl_steps_2x1"}, len(slot.ranks), rng)
 
 
-def _timed(
-    calls: pandas.DataFrame,
-    slot: Slot,
-    rank: int,
-    node: Node,
-    law: Law,
-    effects: Effects,
-    start: float,
-    rng: np.random.Generator,
-) -> pandas.DataFrame:
-    """The calls of a rank with durations, and what the archive says of their process."""
-    computing = [core for _, core in slot.ranks]
-    core = computing[rank]
-    growth = node.growth(core, computing)
+def _means_s(calls: pandas.DataFrame, law: Law, growth: tuple[float, float]) -> Floats:
     sizes = [calls[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")]
     expected_s = np.zeros(len(calls))
     for kernel in calls["kernel"].unique():
         mine = (calls["kernel"] == kernel).to_numpy()
         expected_s[mine] = mean_s(law, str(kernel), [values[mine] for values in sizes], growth)
-    factor = np.exp(start + effects.process(slot.block, 0, core))
-    duration_s = law.durations_s(expected_s, np.full(len(calls), factor), rng) + CLOCK_S
-    here = {"active_cores": len(computing), "active_socket_cores": node.on_socket(core, computing), "threads": 1}
-    return observed(calls, slot, rank, duration_s, **here)
+    return expected_s
 
 
 def placement(cores: Sequence[int]) -> Placement:

@@ -1,11 +1,15 @@
 """Further runs of HPL on a made-up machine, each on another day."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
+from lepaute import fit
+from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.platform import Platform
+from lepaute.simulate.prediction.prediction import Spread
 from truth.law import (
     CROWDED,
     CROWDING,
@@ -63,6 +67,19 @@ def true_platform(law: Law, factors: dict[tuple[int, int], float], message_facto
         loopback["noncontiguous"] = segments(law, "local", message_factor, GAPS)
     link_Bps = 1.0 / (law.line("remote")[1] * message_factor) if nodes > 1 else SHARED_BPS
     return truth([_kernel(law, kernel, factors) for kernel in law.mean], nodes, 2, link_Bps, loopback, remote)
+
+
+def fitted(path: Path) -> Platform:
+    """The platform of an archive, which is removed."""
+    platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
+    path.unlink()
+    return platform
+
+
+def columns_of(spread: Spread, times: np.ndarray) -> dict[str, object]:
+    """Of a table: what was predicted, and what the true runs took."""
+    true = {"true_mean_s": float(times.mean()), "true_sd_s": float(times.std(ddof=1)), "runs": len(times)}
+    return {"predicted_s": spread.mean, "low_s": spread.low, "high_s": spread.high, **true}
 
 
 def truth(

@@ -1,15 +1,15 @@
 """The simulations of the what-if studies: one run for each published row, by the ready studies of the package, on a
 hypothetical cluster of 256 synthetic nodes on the network of Dahu."""
 
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pandas
-from support.report import Goal, Options, at_most
+from support.report import Goal, Options, at_most, say
 
 from lepaute import Platform, load_platform
 from lepaute.study.configuration import Configurations
@@ -55,7 +55,7 @@ def simulate(
             subject = Subject(str(path), platform, HPL | application, 1, int(platform_id), sizes, "full")
             study = study_of(subject, rows)
             points = [point_of(row).with_(n=row["matrix_size"]) for row in rows.to_dict("records")]
-            with Session(Configurations(study), progress=told_of(f"platform {platform_id}")) as session:
+            with Session(Configurations(study), progress=partial(tell, what=f"platform {platform_id}")) as session:
                 outcomes = session(trials_of(points, study.runs, study.seed))
             for place, outcome in zip(rows.index, outcomes, strict=True):
                 frame.loc[place, "predicted_s"] = outcome.responses.get("time_s", float("nan"))
@@ -64,9 +64,8 @@ def simulate(
     return frame
 
 
-def told_of(what: str) -> Callable[[str, float], None]:
-    """Progress as lines on standard error."""
-    return lambda sentence, share: print(f"{what}: {sentence} ({100.0 * share:.0f} %)", file=sys.stderr, flush=True)
+def tell(sentence: str, share: float, what: str) -> None:
+    say(f"{what}: {sentence} ({100.0 * share:.0f} %)")
 
 
 def synthetic_platform(nodes: pandas.DataFrame) -> Platform:

@@ -165,10 +165,9 @@ void Program::fruitless_probe(const Place& at, const Panel& panel) {
     engine_.fruitless_probe(at.rank, rank_at(at.row, panel.source_column), broadcast_tag(panel));
 }
 
-bool Program::PanelBroadcast::operation(Kind kind) {
-    return program_.engine_.begin(at_.rank, {.kind = kind,
-                                             .receive_from = program_.rank_at(at_.row, panel_->source_column),
-                                             .receive_tag = broadcast_tag(*panel_)});
+bool Program::PanelBroadcast::operation(Kind kind, mpi::Rank from) {
+    return program_.engine_.begin(at_.rank,
+                                  {.kind = kind, .receive_from = from, .receive_tag = broadcast_tag(*panel_)});
 }
 
 /// What comes first, where no probe or the last of them has been made.
@@ -190,18 +189,19 @@ void Program::PanelBroadcast::take() {
 
 bool Program::PanelBroadcast::advance() {
     const mpi::Engine& engine = program_.engine_;
+    const auto of_source = [&](Kind kind) { return operation(kind, program_.rank_at(at_.row, panel_->source_column)); };
     bool ended = true; // the operation
     while (ended) {
         switch (next_) {
         case Next::wait: // the real program polls in a loop; nothing happens until the panel comes
             stage(std::nullopt);
             next_ = Next::take;
-            ended = operation(Kind::await_message);
+            ended = of_source(Kind::await_message);
             break;
         case Next::take:
             staged_.reset();
             take();
-            ended = next_ != Next::probed || operation(Kind::probe);
+            ended = next_ != Next::probed || of_source(Kind::probe);
             break;
         case Next::probed:
             if (!engine.answer(at_.rank)) {
@@ -215,7 +215,7 @@ bool Program::PanelBroadcast::advance() {
         case Next::receive:
             next_ = Next::send;
             program_.note_receipt(at_, *panel_);
-            ended = operation(Kind::receive);
+            ended = of_source(Kind::receive);
             break;
         case Next::send:
             ended = send_on();
@@ -246,20 +246,23 @@ bool Program::PanelBroadcast::send_on() {
         next_ = Next::end;
         return true;
     }
-    const bool root = at_.column == panel_->owner_column;
-    if (++round_ == most_receivers || !root) {
+    if (++round_ == most_receivers || at_.column != panel_->owner_column) {
         next_ = Next::end;
     }
-    // The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
-    const bool noncontiguous = root && !parameters.copy_l;
-    return program_.engine_.begin(at_.rank,
-                                  program_.counted(at_.rank,
-                                                   {.phase = Phase::broadcast,
-                                                    .to = program_.rank_at(at_.row, to),
-                                                    .tag = broadcast_tag(*panel_),
-                                                    .bytes = 8.0 * static_cast<double>(panel_length(at_, *panel_)),
-                                                    .noncontiguous = noncontiguous},
-                                                   Kind::send));
+    return post(program_.rank_at(at_.row, to), 8.0 * static_cast<double>(panel_length(at_, *panel_)), Kind::send);
+}
+
+/// The root sends the panel out of the matrix, by a derived datatype; who forwards it has it in one piece.
+bool Program::PanelBroadcast::post(mpi::Rank to, double bytes, Kind kind) {
+    const Parameters& parameters = program_.parameters_;
+    return program_.engine_.begin(
+        at_.rank, program_.counted(at_.rank, Phase::broadcast,
+                                   {.kind = kind,
+                                    .noncontiguous = at_.column == panel_->owner_column && !parameters.copy_l,
+                                    .synchronous = parameters.bcast.in_pieces,
+                                    .send_to = to,
+                                    .send_tag = broadcast_tag(*panel_),
+                                    .send_bytes = bytes}));
 }
 
 } // namespace lepaute::hpl

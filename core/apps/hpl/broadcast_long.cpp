@@ -49,23 +49,6 @@ struct Program::PanelBroadcast::Ring {
     std::uint32_t distance;
 };
 
-bool Program::PanelBroadcast::post(Rank to, double bytes, Kind kind) {
-    return program_.engine_.begin(
-        at_.rank, program_.counted(at_.rank,
-                                   {.phase = Phase::broadcast,
-                                    .to = to,
-                                    .tag = broadcast_tag(*panel_),
-                                    .bytes = bytes,
-                                    .noncontiguous = at_.column == panel_->owner_column && !program_.parameters_.copy_l,
-                                    .synchronous = true},
-                                   kind));
-}
-
-bool Program::PanelBroadcast::receive(Rank from) {
-    return program_.engine_.begin(at_.rank,
-                                  {.kind = Kind::receive, .receive_from = from, .receive_tag = broadcast_tag(*panel_)});
-}
-
 /// The whole panel to the next root of the modified broadcast.
 bool Program::PanelBroadcast::first_piece() {
     const Ring ring(program_, at_, *panel_);
@@ -82,7 +65,7 @@ bool Program::PanelBroadcast::first_piece() {
         return post(program_.rank_at(at_.row, (ring.root + 1) % q), 8.0 * static_cast<double>(ring.pieces.length),
                     Kind::send);
     }
-    return ring.column_distance != 1 || receive(program_.rank_at(at_.row, ring.root));
+    return ring.column_distance != 1 || operation(Kind::receive, program_.rank_at(at_.row, ring.root));
 }
 
 /// One round of the binomial tree, at the distance `round_`.
@@ -99,7 +82,7 @@ bool Program::PanelBroadcast::scatter() {
         return true;
     }
     return (ring.distance & bit) != 0
-               ? receive(ring.rank_of(partner))
+               ? operation(Kind::receive, ring.rank_of(partner))
                : post(ring.rank_of(partner), ring.pieces.bytes(partner, partner + bit), Kind::send);
 }
 

@@ -14,13 +14,13 @@ struct Program::Factorisation : Program::ProcessColumn {
     [[nodiscard]] static std::int64_t below(const Process& process, std::uint32_t distance) noexcept {
         return process.rows - (owner(distance) ? 1 : 0);
     }
-    void maximum_below() {
-        on_all(Kernel::idamax,
-               [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+    void on_column_below(Kernel kernel) {
+        on_all(kernel, [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
     }
-    void scale_below() {
-        on_all(Kernel::dscal,
-               [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
+    void on_matrix_below(Kernel kernel, std::int64_t columns) {
+        on_all(kernel, [columns](const Process& process, std::uint32_t distance) {
+            return matrix(below(process, distance), columns);
+        });
     }
     /// The owner's part of a row, `n` long.
     void copy_row(std::int64_t n) { on_owner(Kernel::dcopy, length(n, processes.front().leading_dimension)); }
@@ -46,12 +46,10 @@ struct Program::Factorisation : Program::ProcessColumn {
             if (right > 0) {
                 on_all(Kernel::dtrsv, [done](const Process&, std::uint32_t) { return length(done + 1); });
             }
-            scale_below();
+            on_column_below(Kernel::dscal);
             if (right > 0) {
-                on_all(Kernel::dgemv, [done](const Process& process, std::uint32_t distance) {
-                    return matrix(below(process, distance), done + 1);
-                });
-                maximum_below();
+                on_matrix_below(Kernel::dgemv, done + 1);
+                on_column_below(Kernel::idamax);
                 if (transposed()) { // along a row of L1; else the copy is along a column
                     on_owner(Kernel::dcopy, length(done + 1, panel.width));
                 }
@@ -62,25 +60,20 @@ struct Program::Factorisation : Program::ProcessColumn {
                 on_all(Kernel::dgemv, [done, right](const Process&, std::uint32_t) { return matrix(right, done); });
                 copy_row(right);
             }
-            scale_below();
+            on_column_below(Kernel::dscal);
             if (right > 0) {
-                on_all(Kernel::dgemv, [done](const Process& process, std::uint32_t distance) {
-                    return matrix(below(process, distance), done + 1);
-                });
-                maximum_below();
+                on_matrix_below(Kernel::dgemv, done + 1);
+                on_column_below(Kernel::idamax);
             }
             break;
         case hpl::Factorisation::right:
-            scale_below();
+            on_column_below(Kernel::dscal);
             if (right > 0) {
-                on_all(Kernel::daxpy,
-                       [](const Process& process, std::uint32_t distance) { return length(below(process, distance)); });
-                maximum_below();
+                on_column_below(Kernel::daxpy);
+                on_column_below(Kernel::idamax);
             }
             if (right > 1) {
-                on_all(Kernel::dger, [right](const Process& process, std::uint32_t distance) {
-                    return matrix(below(process, distance), right - 1);
-                });
+                on_matrix_below(Kernel::dger, right - 1);
             }
             break;
         }
@@ -147,9 +140,7 @@ struct Program::Factorisation : Program::ProcessColumn {
                [&](const Process& process, std::uint32_t) { return matrix(process.rows, panel.width); });
         co_await recurse(panel.width, 0);
         for (const Process& process : processes) {
-            program.engine_.set_clock(
-                process.rank, process.clock_s,
-                {process.compute_s, process.overhead_s, process.late_s, process.transfer_s, process.contention_s});
+            program.engine_.set_clock(process.rank, process.clock_s, process.shares_s);
         }
     }
 };

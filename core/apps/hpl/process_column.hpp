@@ -33,18 +33,10 @@ struct Program::ProcessColumn {
         std::int64_t leading_dimension = 0;
         std::int64_t matrix_rows = 0; // of its part of the trailing matrix, before the first column of the panel
         double clock_s = 0.0;
-        double compute_s = 0.0;
-        double overhead_s = 0.0;
-        double late_s = 0.0;
-        double transfer_s = 0.0;
-        double contention_s = 0.0;
+        mpi::Shares shares_s{};
         bool traced = false;
-    };
-    /// Parts of a wait.
-    struct Waited {
-        double late_s = 0.0;
-        double transfer_s = 0.0;
-        double contention_s = 0.0;
+
+        void spend(mpi::Share share, double seconds) noexcept { mpi::part(shares_s, share) += seconds; }
     };
     /// What a message costs between two processes, and how it is sent.
     struct Delivery {
@@ -69,9 +61,7 @@ struct Program::ProcessColumn {
     bool any_crosses = false;
     bool any_traced = false;
     bool all_eager = true;
-    double combined_bytes = 0.0; // of one pivot exchange
-    std::uint64_t combined_messages = 0;
-    std::array<models::MessageUse, models::link_class_count> combined_use; // where the fitted sizes are known
+    mpi::Statistics combined; // of one pivot exchange
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
@@ -82,7 +72,7 @@ struct Program::ProcessColumn {
             Process& process = processes[distance];
             process.rank = program.rank_at(row, column);
             process.rows = shape.rows[row];
-            process.leading_dimension = program.leading_dimension(row);
+            process.leading_dimension = program.leading_dimensions_[row];
             process.matrix_rows = process.rows;
             process.clock_s = program.engine_.clock(process.rank);
             process.traced = program.engine_.traced(process.rank);
@@ -111,9 +101,7 @@ struct Program::ProcessColumn {
                                       program.engine_.node_of(partner.rank));
                 }
                 per_flow = std::max(per_flow, crosses ? times.per_flow_s / times.alone_s : 0.0);
-                combined_bytes += sent;
-                ++combined_messages;
-                note(combined_use, processes[distance], partner, sent);
+                count(combined, processes[distance], partner, sent);
             }
         }
         note_ways();
@@ -176,7 +164,7 @@ struct Program::ProcessColumn {
             }
             total_s += seconds;
             process.clock_s += seconds;
-            process.compute_s += seconds;
+            process.spend(mpi::Share::compute, seconds);
         }
         if (calls > 0) {
             day.note_calls(kernel, cost, cost_size, calls, total_s);
@@ -208,90 +196,73 @@ struct Program::ProcessColumn {
         const double start_b = b.clock_s;
         const double ready_a = start_a + from_a.send_s;
         const double ready_b = start_b + from_b.send_s;
-        const auto arrives = [](const Delivery& message, double ready, double posted_s) {
-            const double begins_s = message.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
-            return begins_s + message.latency_s + message.cables_s + message.alone_s;
-        };
-        const double at_b = arrives(from_a, ready_a, start_b); // each posts its receive before it sends
-        const double at_a = arrives(from_b, ready_b, start_a);
+        const double at_b = arrival_s(from_a, ready_a, start_b); // each posts its receive before it sends
+        const double at_a = arrival_s(from_b, ready_b, start_a);
         const double sent_a = from_a.protocol == Protocol::rendezvous ? at_b : ready_a;
         const double sent_b = from_b.protocol == Protocol::rendezvous ? at_a : ready_b;
-        const Waited waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive_s);
-        const Waited waited_b = wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive_s);
-        if (any_traced) {
-            trace_exchange(a, b, start_a, ready_a, from_a.bytes, from_b.bytes, waited_a);
-            trace_exchange(b, a, start_b, ready_b, from_b.bytes, from_a.bytes, waited_b);
-        }
-        program.engine_.statistics().messages += 2;
-        program.engine_.statistics().bytes += from_a.bytes + from_b.bytes;
-        note(program.engine_.statistics().use, a, b, from_a.bytes);
-        note(program.engine_.statistics().use, b, a, from_b.bytes);
+        const mpi::Wait waited_a = wait(a, ready_a, std::max(sent_a, at_a), ready_b, from_b.receive_s);
+        const mpi::Wait waited_b = wait(b, ready_b, std::max(sent_b, at_b), ready_a, from_a.receive_s);
+        trace_exchange(a, b, start_a, ready_a, from_a.bytes, from_b.bytes, waited_a);
+        trace_exchange(b, a, start_b, ready_b, from_b.bytes, from_a.bytes, waited_b);
+        count(program.engine_.statistics(), a, b, from_a.bytes);
+        count(program.engine_.statistics(), b, a, from_b.bytes);
     }
 
     void send(Process& from, Process& to, double bytes) {
-        const models::Segment& segment = program.engine_.class_between(from.rank, to.rank).at(bytes);
+        const Delivery message = delivery(from, to, bytes);
         const double start_s = from.clock_s;
         const double posted_s = to.clock_s;
-        const double departure_s = start_s + segment.send.of(bytes);
-        const double begins_s = segment.protocol == Protocol::eager ? departure_s : std::max(departure_s, posted_s);
-        const double arrival_s = begins_s + segment.latency_s + program.engine_.cable_latency_s(from.rank, to.rank) +
-                                 bytes / segment.bandwidth_Bps;
-        const Waited sender =
-            wait(from, departure_s, segment.protocol == Protocol::rendezvous ? arrival_s : departure_s, posted_s, 0.0);
-        const Waited receiver = wait(to, posted_s, arrival_s, departure_s, segment.receive.of(bytes));
-        if (from.traced) {
-            trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, sender);
-        }
-        if (to.traced) {
-            trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, receiver);
-        }
-        program.engine_.statistics().messages += 1;
-        program.engine_.statistics().bytes += bytes;
-        note(program.engine_.statistics().use, from, to, bytes);
+        const double departure_s = start_s + message.send_s;
+        const double there_s = arrival_s(message, departure_s, posted_s);
+        const mpi::Wait sender =
+            wait(from, departure_s, message.protocol == Protocol::rendezvous ? there_s : departure_s, posted_s, 0.0);
+        const mpi::Wait receiver = wait(to, posted_s, there_s, departure_s, message.receive_s);
+        trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, sender);
+        trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, receiver);
+        count(program.engine_.statistics(), from, to, bytes);
     }
 
-    /// A message is counted in its class of links.
-    void note(std::array<models::MessageUse, models::link_class_count>& use, const Process& from, const Process& to,
-              double bytes) const {
+    /// Of a message whose sender is ready, and whose receive is posted, at those dates.
+    static double arrival_s(const Delivery& message, double ready, double posted_s) {
+        const double begins_s = message.protocol == Protocol::eager ? ready : std::max(ready, posted_s);
+        return begins_s + message.latency_s + message.cables_s + message.alone_s;
+    }
+
+    /// A message is counted, also in its class of links.
+    void count(mpi::Statistics& in, const Process& from, const Process& to, double bytes) const {
         const mpi::Engine& engine = program.engine_;
+        ++in.messages;
+        in.bytes += bytes;
         if (engine.counts_sizes()) {
             const models::NetworkClass& network = engine.class_between(from.rank, to.rank);
             const models::LinkClass which = engine.link_class_between(from.rank, to.rank);
-            use[static_cast<std::size_t>(which)].note(network, network.at(bytes), bytes);
+            in.use[static_cast<std::size_t>(which)].note(network, network.at(bytes), bytes);
         }
     }
 
     /// The process had paid for its send at `ready`, waits until `end_s`, and pays for its receive; the other side was
     /// ready at `other_s`.
-    static Waited wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
+    static mpi::Wait wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
         const double waited_s = std::max(0.0, end_s - ready);
         const double late_s = std::clamp(other_s - ready, 0.0, waited_s);
-        process.overhead_s += std::max(0.0, ready - process.clock_s) + receive_s;
-        process.late_s += late_s;
-        process.transfer_s += waited_s - late_s;
+        const mpi::Wait waited{late_s, waited_s - late_s, 0.0};
+        process.spend(mpi::Share::overhead, std::max(0.0, ready - process.clock_s) + receive_s);
+        waited.add_to(process.shares_s);
         process.clock_s = ready + waited_s + receive_s;
-        return {late_s, waited_s - late_s, 0.0};
+        return waited;
     }
 
-    void trace_call(const Process& process, mpi::Call call_kind, const Process& peer, double bytes, double from_s,
-                    double to_s, const Waited& waited) const {
-        program.engine_.record(process.rank, {.code = static_cast<std::int16_t>(call_kind),
-                                              .peer = static_cast<std::int32_t>(peer.rank),
-                                              .tag = pivot_tag,
-                                              .start_s = from_s,
-                                              .duration_s = to_s - from_s,
-                                              .size_bytes = bytes,
-                                              .late_s = waited.late_s,
-                                              .transfer_s = waited.transfer_s,
-                                              .contention_s = waited.contention_s});
+    void trace_call(const Process& process, mpi::Call call, const Process& peer, double bytes, double from_s,
+                    double to_s, const mpi::Wait& waited) const {
+        if (process.traced) {
+            program.engine_.trace_call(process.rank, call, peer.rank, pivot_tag, from_s, to_s - from_s, bytes, waited);
+        }
     }
     void trace_exchange(const Process& process, const Process& peer, double start_s, double ready, double sent_bytes,
-                        double received_bytes, const Waited& waited) const {
-        if (process.traced) {
-            trace_call(process, mpi::Call::irecv, peer, received_bytes, start_s, start_s, {});
-            trace_call(process, mpi::Call::send, peer, sent_bytes, start_s, ready, {});
-            trace_call(process, mpi::Call::wait, peer, received_bytes, ready, process.clock_s, waited);
-        }
+                        double received_bytes, const mpi::Wait& waited) const {
+        trace_call(process, mpi::Call::irecv, peer, received_bytes, start_s, start_s, {});
+        trace_call(process, mpi::Call::send, peer, sent_bytes, start_s, ready, {});
+        trace_call(process, mpi::Call::wait, peer, received_bytes, ready, process.clock_s, waited);
     }
 
     /// When the first message of the exchange sets out.
@@ -303,11 +274,7 @@ struct Program::ProcessColumn {
         return date_s;
     }
     [[nodiscard]] double latest_s() const noexcept {
-        double date_s = 0.0;
-        for (const Process& process : processes) {
-            date_s = std::max(date_s, process.clock_s);
-        }
-        return date_s;
+        return std::ranges::max_element(processes, {}, &Process::clock_s)->clock_s;
     }
 
     /// Each way once. Messages meet where several processes of a node send over its link at once.
@@ -434,12 +401,11 @@ struct Program::ProcessColumn {
 
     void count_messages() {
         if (all_eager) {
-            program.engine_.statistics().messages += combined_messages;
-            program.engine_.statistics().bytes += combined_bytes;
-            if (program.engine_.counts_sizes()) {
-                for (std::size_t i = 0; i < models::link_class_count; ++i) {
-                    program.engine_.statistics().use[i].add(combined_use[i]);
-                }
+            mpi::Statistics& statistics = program.engine_.statistics();
+            statistics.messages += combined.messages;
+            statistics.bytes += combined.bytes;
+            for (std::size_t i = 0; program.engine_.counts_sizes() && i < models::link_class_count; ++i) {
+                statistics.use[i].add(combined.use[i]);
             }
         }
     }
@@ -472,17 +438,9 @@ struct Program::ProcessColumn {
             const double own_s = ready_s[d];
             const double other_s = ready_s[d ^ bit];
             const double end_s = std::max(own_s, other_s + own.latency_s + own.alone_s);
-            const double late_s = std::max(0.0, other_s - own_s);
-            const double transfer_s = end_s - own_s - late_s;
             const double start_s = process.clock_s;
             process.clock_s = end_s + own.receive_s;
-            process.late_s += late_s;
-            process.transfer_s += transfer_s;
-            process.overhead_s += own.send_s + own.receive_s;
-            if (process.traced) [[unlikely]] {
-                trace_exchange(process, processes[d ^ bit], start_s, own_s, own.sent_bytes, own.received_bytes,
-                               {late_s, transfer_s, 0.0});
-            }
+            note_round(d, d ^ bit, own, {start_s, own_s, other_s, end_s, 0.0});
         }
     }
 
@@ -491,15 +449,11 @@ struct Program::ProcessColumn {
         Process& process = processes[distance];
         const double late_s = std::max(0.0, wait.other_s - wait.ready_s);
         const double contention_s = std::clamp(wait.contention_s, 0.0, wait.end_s - wait.ready_s - late_s);
-        const double transfer_s = wait.end_s - wait.ready_s - late_s - contention_s;
-        process.late_s += late_s;
-        process.contention_s += contention_s;
-        process.transfer_s += transfer_s;
-        process.overhead_s += round.send_s + round.receive_s;
-        if (process.traced) {
-            trace_exchange(process, processes[partner], wait.start_s, wait.ready_s, round.sent_bytes,
-                           round.received_bytes, {late_s, transfer_s, contention_s});
-        }
+        const mpi::Wait waited{late_s, wait.end_s - wait.ready_s - late_s - contention_s, contention_s};
+        waited.add_to(process.shares_s);
+        process.spend(mpi::Share::overhead, round.send_s + round.receive_s);
+        trace_exchange(process, processes[partner], wait.start_s, wait.ready_s, round.sent_bytes, round.received_bytes,
+                       waited);
     }
 };
 

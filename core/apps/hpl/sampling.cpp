@@ -31,6 +31,12 @@ std::int64_t wanted_steps(std::int64_t p, std::int64_t q) {
     return longer > largest_split ? most_wanted(p, q) : std::max<std::int64_t>(96, 48 + 3 * longer / 2);
 }
 
+void append(std::vector<std::int64_t>& steps, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t step = begin; step < end; ++step) {
+        steps.push_back(step);
+    }
+}
+
 /// Which part of the run lies before the part `share` of the windows: more of them at the beginning, where steps are
 /// long.
 double placed(double share) { return 0.5 * (share + 1.0 - std::sqrt(1.0 - share)); }
@@ -167,9 +173,7 @@ std::vector<Sample::Window> further_windows(const Sample& sample, std::int64_t w
 
 Sample whole(std::int64_t steps) {
     Sample sample;
-    for (std::int64_t step = 0; step < steps; ++step) {
-        sample.steps.push_back(step);
-    }
+    append(sample.steps, 0, steps);
     return sample;
 }
 
@@ -179,17 +183,13 @@ Sample trial(std::int64_t steps, std::int64_t multiple, std::int64_t head, std::
     }
     Sample sample;
     const std::int64_t places = count < 6 ? 1 : 3;
-    for (std::int64_t step = 0; step < head; ++step) {
-        sample.steps.push_back(step);
-    }
+    append(sample.steps, 0, head);
     for (std::int64_t place = 0; place < places; ++place) {
         const std::int64_t length = count * (place + 1) / places - count * place / places;
         const std::int64_t centre = (2 * place + 1) * steps / (2 * places);
         const std::int64_t next = sample.steps.back() + 1;
         const std::int64_t gap = std::max<std::int64_t>(0, centre - length / 2 - next) / multiple * multiple;
-        for (std::int64_t step = next + gap; step < std::min(steps, next + gap + length); ++step) {
-            sample.steps.push_back(step);
-        }
+        append(sample.steps, next + gap, std::min(steps, next + gap + length));
     }
     return sample;
 }
@@ -208,9 +208,7 @@ Sample sampled(std::int64_t steps, std::int64_t p, std::int64_t q, std::int64_t 
     const auto simulate = [&](std::int64_t number) {
         const std::size_t begin = sample.steps.size();
         const std::int64_t first = static_cast<std::int64_t>(begin) + leapt * q;
-        for (std::int64_t step = first; step < first + number; ++step) {
-            sample.steps.push_back(step);
-        }
+        append(sample.steps, first, first + number);
         return begin;
     };
     simulate(head);
@@ -240,9 +238,7 @@ Sample extended(Sample sample) {
     std::vector<Span> windows;
     for (const Sample::Window& window : sample.further) {
         const std::size_t begin = tail.begin + steps.size();
-        for (std::int64_t step = window.begin; step < window.begin + window.length; ++step) {
-            steps.push_back(step);
-        }
+        append(steps, window.begin, window.begin + window.length);
         windows.push_back({begin, tail.begin + steps.size()});
     }
     for (Span& span : sample.spans) {

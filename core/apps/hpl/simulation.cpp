@@ -93,13 +93,10 @@ Program::Program(const Parameters& parameters, mpi::Engine& engine, models::Mach
 /// Makes room for what is known when spans begin and end.
 void Program::note_spans() {
     began_s_.resize(sample_.steps.size() + 1, 0.0);
-    mark_at_.clear();
     for (const Span& span : sample_.spans) {
-        mark_at_.insert(mark_at_.end(), {span.begin, span.end});
+        totals_at_.try_emplace(span.begin);
+        totals_at_.try_emplace(span.end);
     }
-    std::sort(mark_at_.begin(), mark_at_.end());
-    mark_at_.erase(std::unique(mark_at_.begin(), mark_at_.end()), mark_at_.end());
-    totals_at_.resize(mark_at_.size());
     shares_in_.resize(sample_.spans.size(), std::vector<mpi::Shares>(engine_.size()));
 }
 
@@ -150,23 +147,20 @@ void Program::leap(Rank last, std::size_t index) {
         after_s += clock_s;
     }
     leapt_s_ += (after_s - before_s) / static_cast<double>(engine_.size());
-    const auto mark = std::ranges::lower_bound(mark_at_, index);
-    if (mark != mark_at_.end() && *mark == index) {
-        totals_at_[static_cast<std::size_t>(mark - mark_at_.begin())] = totals();
+    if (totals_at_.contains(index)) {
+        totals_at_[index] = totals();
     }
     engine_.release(last, before_leap_);
 }
 
 void Program::mark(const Place& at, std::size_t index) {
     began_s_[index] += (engine_.clock(at.rank) - leapt_s_) / static_cast<double>(engine_.size());
-    const auto found = std::lower_bound(mark_at_.begin(), mark_at_.end(), index);
-    if (found == mark_at_.end() || *found != index) {
+    if (!totals_at_.contains(index)) {
         return;
     }
-    const auto which = static_cast<std::size_t>(found - mark_at_.begin());
     note_shares(at.rank, index);
     if (at.rank == 0 && !leaps_to(index)) { // the others are near, and so is what they have called and sent
-        totals_at_[which] = totals();
+        totals_at_[index] = totals();
     }
 }
 
@@ -181,8 +175,6 @@ void Program::note_shares(Rank rank, std::size_t index) {
         }
     }
 }
-
-Program::Totals Program::totals() const { return {day_.use(), engine_.statistics()}; }
 
 void Program::conclude(Result& result) {
     result.simulated_steps = static_cast<std::int64_t>(sample_.steps.size());
@@ -199,17 +191,14 @@ void Program::conclude(Result& result) {
         result.time_s += weights[i] * (began_s[sample_.spans[i].end] - began_s[sample_.spans[i].begin]);
     }
     // Whatever else adds up, in the same way.
-    totals_at_.front() = {.kernels = std::vector<models::KernelUse>(result.kernels.size()), .statistics = {}};
-    totals_at_.back() = totals();
-    const auto totals_of = [&](std::size_t index) -> const Totals& {
-        return totals_at_[static_cast<std::size_t>(std::ranges::lower_bound(mark_at_, index) - mark_at_.begin())];
-    };
+    totals_at_.begin()->second = {.kernels = std::vector<models::KernelUse>(result.kernels.size()), .statistics = {}};
+    totals_at_.rbegin()->second = totals();
     const auto weighted = [&](const std::vector<double>& by, auto value) {
         double sum = 0.0;
         for (std::size_t i = 0; i < sample_.spans.size(); ++i) {
             const Span& span = sample_.spans[i];
-            sum += by[i] * (static_cast<double>(value(totals_of(span.end))) -
-                            static_cast<double>(value(totals_of(span.begin))));
+            sum += by[i] * (static_cast<double>(value(totals_at_.at(span.end))) -
+                            static_cast<double>(value(totals_at_.at(span.begin))));
         }
         return std::max(0.0, sum);
     };
@@ -319,8 +308,6 @@ Program::Staged::~Staged() {
     }
     if (stage_ && engine_.traced(rank_)) {
         engine_.record(rank_, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(*stage_)),
-                               .peer = -1,
-                               .tag = -1,
                                .start_s = start_s_,
                                .duration_s = engine_.clock(rank_) - start_s_,
                                .m = size_.m,

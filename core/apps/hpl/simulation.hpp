@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -84,8 +85,6 @@ private:
     // -- grid
     [[nodiscard]] Place place(mpi::Rank rank) const noexcept;
     [[nodiscard]] mpi::Rank rank_at(std::uint32_t row, std::uint32_t column) const noexcept;
-    /// HPL's leading dimension of the local matrix: its rows, up to a multiple of the alignment, no power of two.
-    [[nodiscard]] std::int64_t leading_dimension(std::uint32_t row) const noexcept { return leading_dimensions_[row]; }
     [[nodiscard]] Panel new_panel(const Place& at, std::int64_t start);
     /// What the panels that begin at a column have in common, by process row and column.
     struct Shape {
@@ -118,38 +117,14 @@ private:
     };
 
     // -- messages, counted by phase
-    struct Message {
-        Phase phase = Phase::broadcast;
-        mpi::Rank to = 0;
-        std::uint32_t tag = 0;
-        double bytes = 0.0;
-        bool noncontiguous = false; // a derived datatype with gaps
-        bool synchronous = false;
-    };
-    /// MPI_Send, or MPI_Ssend.
-    mpi::Engine::Awaiter<void> send(mpi::Rank rank, const Message& message) {
-        return post(rank, message, mpi::Engine::Operation::Kind::send);
-    }
-    /// MPI_Irecv, MPI_Send, MPI_Wait (or MPI_Issend, MPI_Recv, MPI_Wait) with one partner.
-    mpi::Engine::Awaiter<void> exchange(mpi::Rank rank, const Message& message) {
-        return post(rank, message, mpi::Engine::Operation::Kind::exchange);
-    }
-    mpi::Engine::Awaiter<void> post(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
-        return engine_.operation<void>(rank, counted(rank, message, kind));
-    }
-    /// The operation that sends the message; it is counted.
-    mpi::Engine::Operation counted(mpi::Rank rank, const Message& message, mpi::Engine::Operation::Kind kind) {
-        Sent& sent = rank_sent_[rank][static_cast<std::size_t>(message.phase)];
+    /// A send, or an exchange with whom it sends to.
+    mpi::Operation counted(mpi::Rank rank, Phase phase, mpi::Operation operation) {
+        Sent& sent = rank_sent_[rank][static_cast<std::size_t>(phase)];
         ++sent.messages;
-        sent.bytes += message.bytes;
-        return {.kind = kind,
-                .noncontiguous = message.noncontiguous,
-                .synchronous = message.synchronous,
-                .send_to = message.to,
-                .receive_from = message.to,
-                .send_tag = message.tag,
-                .receive_tag = message.tag,
-                .send_bytes = message.bytes};
+        sent.bytes += operation.send_bytes;
+        operation.receive_from = operation.send_to;
+        operation.receive_tag = operation.send_tag;
+        return operation;
     }
 
     // -- sampling: what had passed when the steps began
@@ -168,7 +143,7 @@ private:
     void note_spans();
     void extend(double now_s);
     void note_shares(mpi::Rank rank, std::size_t index);
-    [[nodiscard]] Totals totals() const;
+    [[nodiscard]] Totals totals() const { return {day_.use(), engine_.statistics()}; }
 
     // -- main loop (main_loop.cpp)
     mpi::Task without_lookahead(Place at);
@@ -219,16 +194,16 @@ private:
 
     // -- triangular solve (solve.cpp)
     mpi::Task solve(Place at);
+    mpi::Engine::Awaiter<void> send_solving(mpi::Rank rank, mpi::Rank to, std::uint32_t tag, std::int64_t count);
     mpi::Task broadcast_solution(Place at, std::uint32_t root, std::int64_t count, std::uint32_t tag);
 
-    std::vector<std::int64_t> leading_dimensions_; // per process row
+    std::vector<std::int64_t> leading_dimensions_; // of the local matrix, per process row
     PanelWindow<Shape> shapes_;
     Sample sample_;
     std::vector<double> began_s_;                     // per simulated step and the end: mean over ranks, less leapt_s_
     mpi::Engine::Meeting before_leap_;                // of all ranks
     double leapt_s_ = 0.0;                            // by which leaps have moved the clocks, mean over ranks
-    std::vector<std::size_t> mark_at_;                // indices where a span begins or ends, increasing
-    std::vector<Totals> totals_at_;                   // per mark
+    std::map<std::size_t, Totals> totals_at_;         // by the indices where a span begins or ends
     std::vector<std::vector<mpi::Shares>> shares_in_; // per span and rank
     Parameters parameters_;
     mpi::Engine& engine_;

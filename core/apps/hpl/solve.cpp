@@ -4,6 +4,7 @@
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace lepaute::hpl {
 
@@ -16,9 +17,16 @@ constexpr std::uint32_t row_tag = 0x30000000U;
 constexpr std::uint32_t column_tag = 0x40000000U;
 constexpr std::uint32_t last_tag = 0x50000000U;
 
-constexpr double bytes_of(std::int64_t count) noexcept { return 8.0 * static_cast<double>(count); }
-
 } // namespace
+
+/// MPI_Send of `count` doubles.
+mpi::Engine::Awaiter<void> Program::send_solving(Rank rank, Rank to, std::uint32_t tag, std::int64_t count) {
+    return engine_.operation<void>(rank, counted(rank, Phase::solve,
+                                                 {.kind = mpi::Operation::Kind::send,
+                                                  .send_to = to,
+                                                  .send_tag = tag,
+                                                  .send_bytes = 8.0 * static_cast<double>(count)}));
+}
 
 Task Program::solve(Place at) {
     const std::int64_t nb = parameters_.nb;
@@ -40,7 +48,7 @@ Task Program::solve(Place at) {
     const std::int64_t rows = local_count(parameters_.n, nb, at.row, p);
     if (rows > 0 && column_of(last) != rhs_column) {
         if (at.column == rhs_column) {
-            co_await send(at.rank, {Phase::solve, rank_at(at.row, column_of(last)), row_tag, bytes_of(rows)});
+            co_await send_solving(at.rank, rank_at(at.row, column_of(last)), row_tag, rows);
         } else if (at.column == column_of(last)) {
             co_await engine_.receive(at.rank, rank_at(at.row, rhs_column), row_tag);
         }
@@ -74,7 +82,7 @@ Task Program::solve(Place at) {
         if (at.column == column_of(previous)) {
             if (at.row == row_previous) {
                 if (p > 1) {
-                    co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_of(previous))});
+                    co_await send_solving(at.rank, above, column_tag + message, width_of(previous));
                 }
             } else {
                 co_await engine_.receive(at.rank, rank_at((at.row + 1) % p, at.column), column_tag + message);
@@ -82,12 +90,11 @@ Task Program::solve(Place at) {
             if (ahead_previous > 0) {
                 kernel(at.rank, Kernel::dgemv, ahead_previous, width_of(previous), 0);
                 if (q > 1) {
-                    co_await send(at.rank, {Phase::solve, rank_at(at.row, column_of(now)), row_tag + message,
-                                            bytes_of(ahead_previous)});
+                    co_await send_solving(at.rank, rank_at(at.row, column_of(now)), row_tag + message, ahead_previous);
                 }
             }
             if (at.row != row_previous && at.row != (row_previous + 1) % p) {
-                co_await send(at.rank, {Phase::solve, above, column_tag + message, bytes_of(width_of(previous))});
+                co_await send_solving(at.rank, above, column_tag + message, width_of(previous));
             }
         } else if (at.column == column_of(now) && ahead_previous > 0) {
             co_await engine_.receive(at.rank, rank_at(at.row, column_of(previous)), row_tag + message);
@@ -108,15 +115,11 @@ Task Program::broadcast_solution(Place at, std::uint32_t root, std::int64_t coun
     const std::uint32_t p = parameters_.p;
     const std::uint32_t distance = (at.row + p - root) % p;
     const auto rank_of = [&](std::uint32_t d) { return rank_at((root + d) % p, at.column); };
-    std::uint32_t bit = 1;
-    while (bit < p) {
-        bit <<= 1U;
-    }
-    for (bit >>= 1U; bit > 0; bit >>= 1U) {
+    for (std::uint32_t bit = std::bit_ceil(p) / 2; bit > 0; bit /= 2) {
         if (distance % (2 * bit) == bit) {
             co_await engine_.receive(at.rank, rank_of(distance - bit), tag);
         } else if (distance % (2 * bit) == 0 && distance + bit < p) {
-            co_await send(at.rank, {Phase::solve, rank_of(distance + bit), tag, bytes_of(count)});
+            co_await send_solving(at.rank, rank_of(distance + bit), tag, count);
         }
     }
 }

@@ -56,15 +56,14 @@ private:
             staged_ = std::make_unique<Staged>(program_.engine_, at_.rank, panel_->step, stage);
         }
     }
-    bool operation(mpi::Engine::Operation::Kind kind);
+    bool operation(mpi::Engine::Operation::Kind kind, mpi::Rank from);
     bool send_on();
+    bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
     // broadcast_long.cpp
     bool first_piece();
     bool scatter();
     bool roll();
     struct Ring; // who takes part, in what pieces
-    bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
-    bool receive(mpi::Rank from);
 
     Program& program_;
     Place at_;
@@ -165,13 +164,12 @@ private:
                                                  .receive_tag = swap_tag(panel_)});
     }
     bool post(mpi::Engine::Operation::Kind kind, mpi::Rank to, double bytes, bool noncontiguous = false) {
-        return program_.engine_.begin(at_.rank, program_.counted(at_.rank,
-                                                                 {.phase = Phase::swap,
-                                                                  .to = to,
-                                                                  .tag = swap_tag(panel_),
-                                                                  .bytes = bytes,
-                                                                  .noncontiguous = noncontiguous},
-                                                                 kind));
+        return program_.engine_.begin(at_.rank, program_.counted(at_.rank, Phase::swap,
+                                                                 {.kind = kind,
+                                                                  .noncontiguous = noncontiguous,
+                                                                  .send_to = to,
+                                                                  .send_tag = swap_tag(panel_),
+                                                                  .send_bytes = bytes}));
     }
     bool send(mpi::Rank to, double bytes, bool noncontiguous = false) {
         return post(mpi::Engine::Operation::Kind::send, to, bytes, noncontiguous);

@@ -13,7 +13,6 @@ namespace {
 
 constexpr double most_bytes = 1e15;
 constexpr std::size_t most_named = 6;
-constexpr auto* not_a_member = " of a communicator that it is not in";
 
 /// Throws std::invalid_argument for a number that numbers none of `count`.
 void below(std::string_view name, std::uint32_t number, std::size_t count) {
@@ -26,6 +25,8 @@ std::string peer_text(std::uint32_t peer, std::uint32_t tag) {
     const std::string rank = peer == mpi::any ? "any rank" : "rank " + text_of(peer);
     return rank + (tag == mpi::any ? ", any tag" : ", tag " + text_of(tag));
 }
+
+std::string call_text(Rank rank, const std::string& call) { return "rank " + text_of(rank) + " calls " + call; }
 
 bool same(const Op& one, const Op& other) {
     return one.code == other.code && one.algorithm == other.algorithm && one.peer == other.peer && one.m == other.m &&
@@ -125,24 +126,48 @@ void Parameters::check() const {
     }
 }
 
-void Parameters::check_together() const {
-    struct Called {
-        const Op* op;
-        Rank rank;
-    };
-    std::vector<std::vector<Called>> first_calls(communicators.size()); // by the member of the lowest rank
-    std::vector<Rank> lowest(communicators.size());
-    std::vector<std::size_t> calls(communicators.size());
-    std::vector<std::vector<std::uint8_t>> is_member(communicators.size());
-    for (std::size_t number = 0; number < communicators.size(); ++number) {
-        lowest[number] = *std::ranges::min_element(communicators[number]);
-        is_member[number].resize(ranks());
-        for (const std::uint32_t rank : communicators[number]) {
-            is_member[number][rank] = 1;
-        }
+Communicators::Communicators(const Parameters& program) : memberships(program.ranks()), parameters(program) {
+    std::ranges::for_each(program.communicators, [this](const auto& ranks) { add(ranks); });
+}
+
+void Communicators::add(const std::vector<std::uint32_t>& ranks) {
+    for (std::uint32_t index = 0; index < ranks.size(); ++index) {
+        memberships[ranks[index]].push_back({static_cast<std::uint32_t>(all.size()), index});
     }
+    all.push_back({ranks});
+    first_calls.emplace_back();
+}
+
+Membership& Communicators::membership(Rank rank, const Op& op) {
+    const auto found = std::ranges::find(memberships[rank], op.which, &Membership::communicator);
+    if (found == memberships[rank].end()) {
+        throw std::invalid_argument(call_text(rank, parameters.named(op)) + " of a communicator that it is not in");
+    }
+    return *found;
+}
+
+std::string Communicators::call(Rank rank, const Op& op) {
+    const std::size_t nth = membership(rank, op).calls++;
+    std::vector<std::pair<Rank, Op>>& known = first_calls[op.which];
+    if (nth == known.size()) {
+        known.emplace_back(rank, op);
+    }
+    const auto& [other, first] = known[nth];
+    return same(first, op)
+               ? ""
+               : call_text(rank, parameters.agreed(op)) + " where " + call_text(other, parameters.agreed(first));
+}
+
+void Parameters::check_together() const {
+    Communicators called(*this);
+    std::vector<Rank> lowest(communicators.size(), mpi::any); // member of each, which calls first
+    const auto left_out = [this](Rank rank, const Op& op, Rank other) {
+        return std::invalid_argument(call_text(rank, agreed(op)) + ", which rank " + text_of(other) + " leaves out");
+    };
     for (Rank rank = 0; rank < ranks(); ++rank) {
-        std::ranges::fill(calls, 0);
+        for (const Membership& own : called.memberships[rank]) {
+            lowest[own.communicator] = std::min(lowest[own.communicator], rank);
+        }
         const RankCode& code = rank_code[rank];
         for (const auto& [first, count, times] : code.parts) {
             for (std::uint64_t i = 0; i < std::uint64_t{count} * times; ++i) {
@@ -150,30 +175,19 @@ void Parameters::check_together() const {
                 if (!is_collective(op.code)) {
                     continue;
                 }
-                if (is_member[op.which][rank] == 0) {
-                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + named(op) + not_a_member);
+                const bool is_more = called.membership(rank, op).calls == called.first_calls[op.which].size();
+                if (is_more && rank != lowest[op.which]) {
+                    throw left_out(rank, op, lowest[op.which]);
                 }
-                std::vector<Called>& known = first_calls[op.which];
-                const std::size_t at = calls[op.which]++;
-                const bool is_first = lowest[op.which] == rank;
-                if (is_first || at >= known.size()) {
-                    if (!is_first) {
-                        const Rank other = lowest[op.which];
-                        throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(op) + ", which rank " +
-                                                    text_of(other) + " leaves out");
-                    }
-                    known.push_back({&op, rank});
-                } else if (!same(*known[at].op, op)) {
-                    throw std::invalid_argument("rank " + text_of(rank) + " calls " + agreed(op) + " where rank " +
-                                                text_of(known[at].rank) + " calls " + agreed(*known[at].op));
+                if (const std::string differs = called.call(rank, op); !differs.empty()) {
+                    throw std::invalid_argument(differs);
                 }
             }
         }
-        for (std::size_t number = 0; number < communicators.size(); ++number) {
-            if (is_member[number][rank] != 0 && calls[number] < first_calls[number].size()) {
-                const Called& missing = first_calls[number][calls[number]];
-                throw std::invalid_argument("rank " + text_of(missing.rank) + " calls " + agreed(*missing.op) +
-                                            ", which rank " + text_of(rank) + " leaves out");
+        for (const Membership& own : called.memberships[rank]) {
+            const auto& known = called.first_calls[own.communicator];
+            if (own.calls < known.size()) {
+                throw left_out(known[own.calls].first, known[own.calls].second, rank);
             }
         }
     }
@@ -185,48 +199,35 @@ void Program::check_asked(Rank rank, const Next& next) {
         parameters_.check_op(op, next.list, 0);
         return;
     }
-    below("ops.which", op.which, communicators_.size());
-    parameters_.check_op(op, next.list, communicators_[op.which].size());
-    Membership* const own = membership(rank, op.which);
-    if (own == nullptr) {
-        throw std::invalid_argument("rank " + text_of(rank) + " calls " + parameters_.named(op) + not_a_member);
-    }
-    const std::size_t call = own->calls++;
-    std::vector<std::pair<Rank, Op>>& known = first_calls_[op.which];
-    if (call == known.size()) {
-        known.emplace_back(rank, op);
-    } else if (const auto& [other, first] = known[call]; !same(first, op)) {
-        throw std::runtime_error("rank " + text_of(rank) + " calls " + parameters_.agreed(op) + " where rank " +
-                                 text_of(other) + " calls " + parameters_.agreed(first));
+    below("ops.which", op.which, communicators_.all.size());
+    parameters_.check_op(op, next.list, communicators_.all[op.which].size());
+    if (const std::string differs = communicators_.call(rank, op); !differs.empty()) {
+        throw std::runtime_error(differs);
     }
 }
 
 std::string Program::waiting(Rank rank) const {
     const Op& op = *at_[rank].op;
-    switch (op.code) {
-    case Code::send:
-    case Code::ssend:
-        return parameters_.named(op) + " to " + peer_text(op.peer, op.tag);
-    case Code::receive:
-    case Code::probe:
-        return parameters_.named(op) + " from " + peer_text(op.peer, op.tag);
-    case Code::waitall:
-    case Code::waitany:
-    case Code::exchange:
+    const std::string call = parameters_.named(op);
+    if (op.code == Code::send || op.code == Code::ssend) {
+        return call + " to " + peer_text(op.peer, op.tag);
+    }
+    if (op.code == Code::receive || op.code == Code::probe) {
+        return call + " from " + peer_text(op.peer, op.tag);
+    }
+    if (op.code == Code::waitall || op.code == Code::waitany || op.code == Code::exchange) {
         for (const std::uint32_t number : engine_.requests(rank).waited) {
             const mpi::Request& request = engine_.requests(rank).of[number];
             if (request.state == mpi::Request::State::open) {
                 const bool of_message = request.receives || request.peer != mpi::any;
-                return !of_message
-                           ? parameters_.named(op) + " for a collective operation"
-                           : parameters_.named(op) + " for " + (request.receives ? "a receive from " : "a send to ") +
-                                 peer_text(request.peer, request.tag);
+                return call + " for " +
+                       (!of_message ? "a collective operation"
+                                    : (request.receives ? "a receive from " : "a send to ") +
+                                          peer_text(request.peer, request.tag));
             }
         }
-        return parameters_.named(op);
-    default:
-        return parameters_.named(op);
     }
+    return call;
 }
 
 std::string Program::deadlock() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace lepaute::program {
 
@@ -16,77 +17,66 @@ constexpr std::uint32_t first_stream = 32;
 constexpr std::array<std::string_view, collective_count> phases{
     "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"};
 
-std::size_t phase_of(Code code) { return static_cast<std::size_t>(code) - static_cast<std::size_t>(Code::barrier); }
-
-std::shared_ptr<const Result::Names> names_of(const Parameters& parameters) {
-    auto names = std::make_shared<Result::Names>();
-    names->own = parameters.kernels;
-    names->views.assign(names->own.begin(), names->own.end());
-    return names;
-}
-
-/// Algorithms from linear to in_order_binary are those of trees. near_first: of a reduction the smallest subtree.
+/// near_first: of a reduction the smallest subtree.
 mpi::Shape shape_of(const Op& op) {
-    const auto number = static_cast<std::size_t>(op.algorithm) - static_cast<std::size_t>(Algorithm::linear);
     const bool is_up = op.code == Code::reduce && op.algorithm == Algorithm::near_first;
     const bool has_digits = op.algorithm == Algorithm::k_nomial;
-    return {is_up ? mpi::Tree::binomial : static_cast<mpi::Tree>(number), op.n,
+    return {is_up ? Algorithm::binomial : op.algorithm, op.n,
             std::clamp(static_cast<Rank>(op.k), has_digits ? 2U : 1U, has_digits ? 256U : mpi::any)};
 }
 
 /// The algorithm of a collective operation.
 Task of_collective(mpi::Member me, const Op& op) {
-    using mpi::Linear;
-    const mpi::Vector vector{static_cast<std::uint64_t>(op.m), 1.0, 0.0};
+    using enum Algorithm;
+    using enum mpi::Carried;
+    using enum mpi::Direction;
     const Algorithm algorithm = op.algorithm;
+    const double vector = std::trunc(op.m);
     switch (op.code) {
     case Code::broadcast:
-        return algorithm <= Algorithm::rabenseifner   ? mpi::broadcast_binomial(me, vector, op.peer)
-               : algorithm == Algorithm::split_binary ? mpi::broadcast_split_binary(me, vector, op.peer, op.n)
-                                                      : mpi::broadcast_tree(me, vector, op.peer, shape_of(op));
+        return algorithm <= rabenseifner   ? mpi::along_tree(me, vector, op.peer, binomial, from_root, whole, true)
+               : algorithm == split_binary ? mpi::broadcast_split_binary(me, vector, op.peer, op.n)
+                                           : mpi::broadcast_tree(me, vector, op.peer, shape_of(op));
     case Code::reduce:
-        return algorithm == Algorithm::rabenseifner  ? mpi::reduce_rabenseifner(me, vector, op.peer)
-               : algorithm < Algorithm::rabenseifner ? mpi::reduce_binomial(me, vector, op.peer)
-               : algorithm == Algorithm::linear      ? mpi::gather_linear(me, op.m, op.peer, Linear::last_first)
-                                                     : mpi::reduce_tree(me, vector, op.peer, shape_of(op));
+        return algorithm == rabenseifner  ? mpi::reduce_rabenseifner(me, vector, op.peer)
+               : algorithm < rabenseifner ? mpi::along_tree(me, vector, op.peer, binomial, to_root)
+               : algorithm == linear      ? mpi::along_tree(me, op.m, op.peer, linear, to_root, whole, true)
+                                          : mpi::reduce_tree(me, vector, op.peer, shape_of(op));
     case Code::allreduce:
-        return algorithm == Algorithm::binomial              ? mpi::allreduce_binomial(me, vector)
-               : algorithm == Algorithm::ring                ? mpi::allreduce_ring(me, vector)
-               : algorithm == Algorithm::rabenseifner        ? mpi::allreduce_rabenseifner(me, vector)
-               : algorithm == Algorithm::rabenseifner_halves ? mpi::allreduce_rabenseifner(me, vector, true)
-                                                             : mpi::allreduce_recursive_doubling(me, vector);
+        return algorithm == binomial ? mpi::allreduce_binomial(me, vector)
+               : algorithm == ring   ? mpi::allreduce_ring(me, vector)
+                                     : mpi::allreduce_across_cube(me, vector, algorithm);
     case Code::gather:
-        return algorithm == Algorithm::linear          ? mpi::gather_linear(me, op.m, op.peer, Linear::first_first)
-               : algorithm == Algorithm::linear_posted ? mpi::gather_linear(me, op.m, op.peer, Linear::posted)
-               : algorithm == Algorithm::on_request    ? mpi::gather_on_request(me, op.m, op.peer, op.n)
-                                                       : mpi::gather_binomial(me, op.m, op.peer);
+        return algorithm == linear ? mpi::along_tree(me, op.m, op.peer, linear, to_root)
+               : algorithm == linear_posted || algorithm == on_request
+                   ? mpi::gather_posted(me, op.m, op.peer, algorithm == on_request, op.n)
+                   : mpi::along_tree(me, op.m, op.peer, binomial, to_root, subtree);
     case Code::scatter:
-        return algorithm == Algorithm::linear          ? mpi::scatter_linear(me, op.m, op.peer)
-               : algorithm == Algorithm::linear_posted ? mpi::broadcast_tree(me, vector, op.peer, {})
-               : algorithm == Algorithm::near_first    ? mpi::scatter_binomial(me, op.m, op.peer, true)
-                                                       : mpi::scatter_binomial(me, op.m, op.peer);
+        return algorithm == linear ? mpi::along_tree(me, op.m, op.peer, linear, from_root)
+               : algorithm == linear_posted
+                   ? mpi::broadcast_tree(me, vector, op.peer, {})
+                   : mpi::along_tree(me, op.m, op.peer, binomial, from_root, subtree, algorithm != near_first);
     case Code::allgather:
-        return algorithm == Algorithm::bruck                ? mpi::allgather_bruck(me, op.m)
-               : algorithm == Algorithm::neighbours         ? mpi::allgather_neighbours(me, op.m)
-               : algorithm == Algorithm::pairwise           ? mpi::alltoall_pairwise(me, op.m)
-               : algorithm == Algorithm::recursive_doubling ? mpi::allgather_recursive_doubling(me, op.m)
-                                                            : mpi::allgather_ring(me, op.m);
+        return algorithm == bruck                ? mpi::allgather_bruck(me, op.m)
+               : algorithm == neighbours         ? mpi::allgather_neighbours(me, op.m)
+               : algorithm == pairwise           ? mpi::alltoall_pairwise(me, op.m)
+               : algorithm == recursive_doubling ? mpi::allgather_recursive_doubling(me, op.m)
+                                                 : mpi::allgather_ring(me, op.m);
     case Code::alltoall:
-        return algorithm == Algorithm::bruck           ? mpi::alltoall_bruck(me, op.m)
-               : algorithm == Algorithm::linear_posted ? mpi::alltoall_linear(me, op.m, static_cast<Rank>(op.k))
-               : algorithm == Algorithm::exclusive_or  ? mpi::alltoall_by_exclusive_or(me, op.m)
-                                                       : mpi::alltoall_pairwise(me, op.m);
+        return algorithm == bruck           ? mpi::alltoall_bruck(me, op.m)
+               : algorithm == linear_posted ? mpi::alltoall_linear(me, op.m, static_cast<Rank>(op.k))
+               : algorithm == exclusive_or  ? mpi::alltoall_by_exclusive_or(me, op.m)
+                                            : mpi::alltoall_pairwise(me, op.m);
     case Code::reduce_scatter:
-        return algorithm == Algorithm::ring ? mpi::reduce_scatter_ring(me, op.m)
-               : algorithm == Algorithm::pairwise
-                   ? mpi::alltoall_pairwise(me, op.m)
-                   : mpi::reduce_scatter_halving(me, op.m, algorithm == Algorithm::butterfly);
+        return algorithm == ring       ? mpi::reduce_scatter_ring(me, op.m)
+               : algorithm == pairwise ? mpi::alltoall_pairwise(me, op.m)
+                                       : mpi::reduce_scatter_halving(me, op.m, algorithm == butterfly);
     default:
-        return algorithm == Algorithm::linear               ? mpi::barrier_linear(me)
-               : algorithm == Algorithm::double_ring        ? mpi::barrier_double_ring(me)
-               : algorithm == Algorithm::binomial           ? mpi::allreduce_binomial(me, {0})
-               : algorithm == Algorithm::recursive_doubling ? mpi::barrier_recursive_doubling(me)
-                                                            : mpi::barrier_dissemination(me);
+        return algorithm == linear               ? mpi::barrier_linear(me)
+               : algorithm == double_ring        ? mpi::barrier_double_ring(me)
+               : algorithm == binomial           ? mpi::allreduce_binomial(me, 0.0)
+               : algorithm == recursive_doubling ? mpi::barrier_recursive_doubling(me)
+                                                 : mpi::barrier_dissemination(me);
     }
 }
 
@@ -108,8 +98,12 @@ std::vector<Agent> agents_of(const Parameters& parameters) {
     return agents;
 }
 
-double share_s(const mpi::Engine& engine, Rank rank, mpi::Share which) {
-    return engine.shares_s(rank)[static_cast<std::size_t>(which)];
+/// Behind the request that the operation begins; 0: it begins none.
+std::uint32_t requests_end(const Op& op) {
+    if (op.code == Code::isend || op.code == Code::irecv) {
+        return op.which + 1;
+    }
+    return is_collective(op.code) && op.tag != mpi::any ? op.tag : 0;
 }
 
 } // namespace
@@ -120,7 +114,9 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     mpi::check_inputs(parameters, machine, core_of_rank.size());
     std::vector<std::uint32_t> nodes = mpi::nodes_of_ranks(machine, core_of_rank);
     Result result;
-    result.names = names_of(parameters);
+    const auto names = std::make_shared<Result::Names>(Result::Names{parameters.kernels, {}});
+    names->views.assign(names->own.begin(), names->own.end());
+    result.names = names;
     result.stage_names = phases;
     models::MachineDay day(machine, {.names = result.names->views, .first_stream = first_stream}, layers, seeds,
                            core_of_rank);
@@ -149,36 +145,18 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 
 Program::Program(const Parameters& parameters, const std::vector<Agent>& agents, mpi::Engine& engine,
                  models::MachineDay& day)
-    : parameters_(parameters), engine_(engine), day_(day), agents_(agents), jobs_(agents.size()),
-      agents_of_(parameters.communicators.size()), memberships_(parameters.ranks()), at_(parameters.ranks()),
+    : parameters_(parameters), engine_(engine), day_(day), communicators_(parameters), agents_(agents),
+      jobs_(agents.size()), agents_of_(parameters.communicators.size()), at_(parameters.ranks()),
       own_requests_(parameters.ranks(), 0) {
     for (std::size_t i = 0; i < agents.size(); ++i) {
         agents_of_[agents[i].communicator].ranks.push_back(static_cast<Rank>(parameters.ranks() + i));
     }
     engine.use_requests(parameters.by_date ? mpi::Matching::by_date : mpi::Matching::by_name);
-    for (const std::vector<std::uint32_t>& ranks : parameters.communicators) {
-        add_communicator(ranks);
-    }
     for (Rank rank = 0; rank < parameters.ranks(); ++rank) {
-        std::uint32_t& own = own_requests_[rank];
         for (const std::uint32_t number : parameters.rank_code[rank].ops) {
-            const Op& op = parameters.ops[number];
-            if (op.code == Code::isend || op.code == Code::irecv) {
-                own = std::max(own, op.which + 1);
-            } else if (is_collective(op.code) && op.tag != mpi::any) {
-                own = std::max(own, op.tag);
-            }
+            own_requests_[rank] = std::max(own_requests_[rank], requests_end(parameters.ops[number]));
         }
     }
-}
-
-void Program::add_communicator(const std::vector<std::uint32_t>& ranks) {
-    const auto number = static_cast<std::uint32_t>(communicators_.size());
-    for (std::uint32_t index = 0; index < ranks.size(); ++index) {
-        memberships_[ranks[index]].push_back({number, index});
-    }
-    communicators_.push_back({ranks});
-    first_calls_.emplace_back();
 }
 
 const Op* Program::advance(Rank rank) {
@@ -213,17 +191,14 @@ const Op* Program::asked(Rank rank) {
     at.own = parameters_.next(rank, std::move(came));
     for (const std::vector<std::uint32_t>& members : at.own.communicators) {
         parameters_.check_communicator(members);
-        add_communicator(members);
+        communicators_.add(members);
     }
     if (!at.own.op) {
         return nullptr;
     }
     check_asked(rank, at.own);
-    const Op& op = *at.own.op;
-    if (op.code == Code::isend || op.code == Code::irecv) {
-        own_requests_[rank] = std::max(own_requests_[rank], op.which + 1);
-    }
-    return &op;
+    own_requests_[rank] = std::max(own_requests_[rank], requests_end(*at.own.op));
+    return &*at.own.op;
 }
 
 Task Program::run(Rank rank) {
@@ -309,14 +284,8 @@ void Program::compute(Rank rank, const Op& op) {
     engine_.compute(rank, seconds);
 }
 
-Program::Membership* Program::membership(Rank rank, std::uint32_t communicator) {
-    const auto found = std::ranges::find(memberships_[rank], communicator, &Membership::communicator);
-    return found == memberships_[rank].end() ? nullptr : &*found;
-}
-
 void Program::begin_collective(Rank rank, const Op& op) {
-    const Membership* const own = membership(rank, op.which); // which has been checked
-    const Rank number = agents_of_[op.which].ranks[own == nullptr ? 0 : own->index];
+    const Rank number = agents_of_[op.which].ranks[communicators_.membership(rank, op).index];
     if (op.tag != mpi::any) {
         engine_.open_request(rank, op.tag - 1, op.m);
     }
@@ -341,30 +310,35 @@ Task Program::run_agent(Rank number) {
         jobs.begun.pop_front();
         const double wait_s = date_s - engine_.clock(number); // the operation before it may have ended earlier
         engine_.spend(number, mpi::Share::compute, std::max(0.0, wait_s));
-        const double late_s = share_s(engine_, number, mpi::Share::late);
-        const double overhead_s = share_s(engine_, number, mpi::Share::overhead);
+        const mpi::Shares before_s = engine_.shares_s(number);
         if (me.communicator.size() > 1) {
             co_await of_collective(me, op);
         }
         if (op.tag != mpi::any) {
-            engine_.end_request(own.of, op.tag - 1, engine_.clock(number),
-                                share_s(engine_, number, mpi::Share::late) - late_s,
-                                share_s(engine_, number, mpi::Share::overhead) - overhead_s);
+            const mpi::Shares& after_s = engine_.shares_s(number);
+            const auto passed_s = [&](mpi::Share share) {
+                return after_s[static_cast<std::size_t>(share)] - before_s[static_cast<std::size_t>(share)];
+            };
+            engine_.end_request(own.of, op.tag - 1, engine_.clock(number), passed_s(mpi::Share::late),
+                                passed_s(mpi::Share::overhead));
         }
     }
 }
 
 Task Program::collective(Rank rank, const Op& op) {
     const double start_s = engine_.clock(rank);
-    const Membership* const own = membership(rank, op.which); // which has been checked: no rank calls for others
-    const mpi::Member me{
-        engine_, communicators_[op.which], own == nullptr ? 0 : own->index, mpi::first_collective_tag | op.which,
-        true,    own_requests_[rank]};
+    const mpi::Member me{engine_,
+                         communicators_.all[op.which],
+                         communicators_.membership(rank, op).index,
+                         mpi::first_collective_tag | op.which,
+                         true,
+                         own_requests_[rank]};
     if (me.communicator.size() > 1) {
         co_await of_collective(me, op);
     }
     if (engine_.trace().on() && engine_.traced(rank)) {
-        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_phase_code + phase_of(op.code)),
+        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(op.code) -
+                                                                static_cast<int>(Code::barrier)),
                               .start_s = start_s,
                               .duration_s = engine_.clock(rank) - start_s,
                               .size_bytes = op.m});

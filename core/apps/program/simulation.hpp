@@ -60,56 +60,7 @@ constexpr auto words_of(Code /*enum*/) noexcept {
 inline constexpr std::size_t collective_count =
     static_cast<std::size_t>(Code::count) - static_cast<std::size_t>(Code::barrier);
 
-enum class Algorithm : std::uint8_t {
-    usual,
-    binomial,
-    recursive_doubling,
-    ring,
-    bruck,
-    pairwise,
-    dissemination,
-    rabenseifner,
-    linear,
-    chains,
-    binary,
-    near_first,
-    k_nomial,
-    in_order_binary,
-    split_binary,
-    linear_posted,
-    on_request,
-    neighbours,
-    halving,
-    butterfly,
-    rabenseifner_halves,
-    exclusive_or,
-    double_ring
-};
-constexpr auto words_of(Algorithm /*enum*/) noexcept {
-    return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
-                                           {Algorithm::binomial, "binomial"},
-                                           {Algorithm::recursive_doubling, "recursive-doubling"},
-                                           {Algorithm::ring, "ring"},
-                                           {Algorithm::bruck, "bruck"},
-                                           {Algorithm::pairwise, "pairwise"},
-                                           {Algorithm::dissemination, "dissemination"},
-                                           {Algorithm::rabenseifner, "rabenseifner"},
-                                           {Algorithm::linear, "linear"},
-                                           {Algorithm::linear_posted, "linear-posted"},
-                                           {Algorithm::on_request, "on-request"},
-                                           {Algorithm::chains, "chains"},
-                                           {Algorithm::binary, "binary"},
-                                           {Algorithm::split_binary, "split-binary"},
-                                           {Algorithm::in_order_binary, "in-order-binary"},
-                                           {Algorithm::near_first, "near-first"},
-                                           {Algorithm::k_nomial, "k-nomial"},
-                                           {Algorithm::neighbours, "neighbours"},
-                                           {Algorithm::halving, "halving"},
-                                           {Algorithm::butterfly, "butterfly"},
-                                           {Algorithm::rabenseifner_halves, "rabenseifner-halves"},
-                                           {Algorithm::exclusive_or, "exclusive-or"},
-                                           {Algorithm::double_ring, "double-ring"}});
-}
+using mpi::Algorithm;
 
 /// One operation, of any rank; several ranks and steps may share it.
 struct Op {
@@ -123,50 +74,18 @@ struct Op {
     double n = 0.0;          // bytes of a segment of a collective operation; 0: it has none
     double k = 0.0;          // chains, children of a k-nomial tree, or messages at once of a collective operation
     std::uint32_t line = 0;  // of the program's text
-
-    template <class Visit>
-    static void fields(Visit visit) {
-        visit("code", &Op::code);
-        visit("algorithm", &Op::algorithm);
-        visit("peer", &Op::peer);
-        visit("tag", &Op::tag);
-        visit("which", &Op::which);
-        visit("m", &Op::m);
-        visit("n", &Op::n);
-        visit("k", &Op::k);
-        visit("line", &Op::line);
-    }
-};
-
-/// So many operations of a rank's list, gone through so many times.
-struct Part {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-    std::uint32_t times = 1;
 };
 
 /// What one rank does: places in the list of operations.
 struct RankCode {
     std::vector<std::uint32_t> ops;
-    std::vector<std::array<std::uint32_t, 3>> parts; // Part by Part
-
-    template <class Visit>
-    static void fields(Visit visit) {
-        visit("ops", &RankCode::ops);
-        visit("parts", &RankCode::parts);
-    }
+    std::vector<std::array<std::uint32_t, 3>> parts; // first, count, times of each
 };
 
 /// Requests that a wait is for, or the neighbours of an exchange with the bytes that each is sent.
 struct List {
     std::vector<std::uint32_t> numbers;
     std::vector<double> bytes;
-
-    template <class Visit>
-    static void fields(Visit visit) {
-        visit("numbers", &List::numbers);
-        visit("bytes", &List::bytes);
-    }
 };
 
 /// What a request that a rank has waited for has brought: its number, and sender, tag, bytes of the message and which
@@ -254,6 +173,27 @@ struct Agent {
     std::uint32_t index;
 };
 
+/// A rank in a communicator, and how many of its collective operations it has called.
+struct Membership {
+    std::uint32_t communicator = 0;
+    std::uint32_t index = 0;
+    std::size_t calls = 0;
+};
+
+struct Communicators {
+    explicit Communicators(const Parameters& program);
+    void add(const std::vector<std::uint32_t>& ranks);
+    /// Throws std::invalid_argument where the rank is not in the communicator of the operation.
+    [[nodiscard]] Membership& membership(mpi::Rank rank, const Op& op);
+    /// Counts a call, and says how it differs from that of who called first; nothing where it does not.
+    [[nodiscard]] std::string call(mpi::Rank rank, const Op& op);
+
+    std::deque<mpi::Communicator> all;                              // which ranks hold on to while more come
+    std::vector<std::vector<Membership>> memberships;               // of each rank
+    std::vector<std::vector<std::pair<mpi::Rank, Op>>> first_calls; // of each communicator
+    const Parameters& parameters;
+};
+
 /// The program of a rank.
 class Program {
 public:
@@ -286,38 +226,23 @@ private:
     void begin_collective(mpi::Rank rank, const Op& op);
     mpi::Task run_agent(mpi::Rank number);
     void compute(mpi::Rank rank, const Op& op);
-    struct Membership {
-        std::uint32_t communicator = 0;
-        std::uint32_t index = 0; // in it
-        std::size_t calls = 0;   // of its collective operations, where nobody knows them beforehand
-    };
-    void add_communicator(const std::vector<std::uint32_t>& ranks);
-    /// Null for one that the rank is not in.
-    [[nodiscard]] Membership* membership(mpi::Rank rank, std::uint32_t communicator);
     [[nodiscard]] std::string waiting(mpi::Rank rank) const;
 
-    struct Begun { // a collective operation that does not block
-        Op op;
-        double date_s = 0.0;
-    };
     /// What an agent has to do, one after the other.
     struct Jobs {
-        std::deque<Begun> begun;
+        std::deque<std::pair<Op, double>> begun; // and when
         bool idle = false;
     };
 
     const Parameters& parameters_;
     mpi::Engine& engine_;
     models::MachineDay& day_;
-    std::deque<mpi::Communicator> communicators_; // which ranks hold on to while more come
+    Communicators communicators_;
     const std::vector<Agent>& agents_;
-    std::vector<Jobs> jobs_;                           // of each agent
-    std::vector<mpi::Communicator> agents_of_;         // by communicator; empty where none is needed
-    std::vector<std::vector<Membership>> memberships_; // of each rank
+    std::vector<Jobs> jobs_;                   // of each agent
+    std::vector<mpi::Communicator> agents_of_; // by communicator; empty where none is needed
     std::vector<At> at_;
     std::vector<std::uint32_t> own_requests_; // of each rank: numbers from here on are those of exchanges
-    /// Of each communicator the collective operations, by who calls first, where nobody knows them beforehand.
-    std::vector<std::vector<std::pair<mpi::Rank, Op>>> first_calls_;
 };
 
 } // namespace lepaute::program

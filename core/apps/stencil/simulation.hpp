@@ -5,8 +5,6 @@
 #include "checks.hpp"
 #include "models/machine.hpp"
 #include "models/words.hpp"
-#include "mpi/collectives.hpp"
-#include "mpi/engine.hpp"
 #include "mpi/run.hpp"
 
 #include <array>
@@ -48,21 +46,20 @@ struct Parameters {
     [[nodiscard]] std::size_t steps() const noexcept { return static_cast<std::size_t>(iterations); }
 
     void check() const;
-    /// All fields, by name: the binding goes through them.
     template <class Visit>
     static void fields(Visit visit) {
         visit("grid", &Parameters::grid);
         visit("cells", &Parameters::cells);
-        visit("iterations", &Parameters::iterations);
+        visit("iterations", &Parameters::iterations, 1, most);
         visit("periodic", &Parameters::periodic);
-        visit("halo", &Parameters::halo);
-        visit("value_bytes", &Parameters::value_bytes);
-        visit("cell_time_s", &Parameters::cell_time_s);
-        visit("cell_bytes", &Parameters::cell_bytes);
+        visit("halo", &Parameters::halo, 1, most);
+        visit("value_bytes", &Parameters::value_bytes, 0.0, 1e15);
+        visit("cell_time_s", &Parameters::cell_time_s, 0.0, most_seconds);
+        visit("cell_bytes", &Parameters::cell_bytes, 0.0, 1e15);
         visit("node_memory_Bps", &Parameters::node_memory_Bps);
-        visit("noise_relative_sd", &Parameters::noise_relative_sd);
+        visit("noise_relative_sd", &Parameters::noise_relative_sd, 0.0, most_relative_sd);
         visit("allreduce", &Parameters::allreduce);
-        visit("allreduce_values", &Parameters::allreduce_values);
+        visit("allreduce_values", &Parameters::allreduce_values, 0, most_values);
     }
 };
 
@@ -79,26 +76,5 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Kernel::c
 
 /// The cells along one dimension of the process at `position` of `processes`: even shares, the first ones one more.
 [[nodiscard]] std::int64_t local_cells(std::int64_t cells, std::uint32_t processes, std::uint32_t position) noexcept;
-
-/// The program of a rank.
-class Program {
-public:
-    Program(const Parameters& parameters, mpi::Engine& engine, models::MachineDay& day,
-            std::vector<double> cell_time_of_rank_s);
-    [[nodiscard]] mpi::Task run(mpi::Rank rank);
-
-private:
-    using Position = std::array<std::uint32_t, 3>;
-    [[nodiscard]] Position position(mpi::Rank rank) const noexcept;
-    [[nodiscard]] mpi::Rank rank_at(const Position& at) const noexcept;
-    mpi::Task shift(mpi::Rank rank, std::size_t dimension, bool upwards, double bytes);
-    mpi::Task reduce_residual(mpi::Rank rank);
-
-    Parameters parameters_;
-    mpi::Engine& engine_;
-    models::MachineDay& day_;
-    std::vector<double> cell_time_of_rank_s_;
-    mpi::Communicator world_;
-};
 
 } // namespace lepaute::stencil

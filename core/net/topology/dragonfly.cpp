@@ -117,10 +117,9 @@ std::unique_ptr<Shape> make_dragonfly(const Dragonfly& dragonfly, const Topology
     if (dragonfly.group_cables == 0 || dragonfly.chassis_cables == 0 || dragonfly.router_cables == 0) {
         throw std::invalid_argument("a dragonfly's numbers of cables are at least 1");
     }
-    static_cast<void>(checked_product({dragonfly.groups, dragonfly.chassis, dragonfly.routers, dragonfly.routers},
-                                      "a dragonfly's cables"));
-    static_cast<void>(checked_product({dragonfly.groups, dragonfly.chassis, dragonfly.chassis, dragonfly.routers},
-                                      "a dragonfly's cables"));
+    const std::uint32_t longer = std::max(dragonfly.chassis, dragonfly.routers);
+    static_cast<void>(
+        checked_product({dragonfly.groups, dragonfly.chassis, dragonfly.routers, longer}, "a dragonfly's cables"));
     if (dragonfly.groups > dragonfly.chassis * dragonfly.routers) {
         throw std::invalid_argument(
             "a dragonfly has at most as many groups as a group has routers, one for each group; "

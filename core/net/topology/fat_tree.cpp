@@ -24,8 +24,8 @@ public:
         std::uint32_t vertices_of_level = nodes;
         for (std::size_t l = 0; l < height; ++l) {
             const std::uint32_t used = tree.first_cable_only ? 1 : tree.cables[l];
-            levels_.push_back({tree.down[l], tree.up[l], tree.cables[l], used, below, above, spread, 0});
-            levels_.back().first_cable = static_cast<std::uint32_t>(cables.size());
+            levels_.push_back({tree.down[l], tree.up[l], tree.cables[l], used, below, above, spread,
+                               static_cast<std::uint32_t>(cables.size())});
             const std::uint32_t first_parent = first_vertex_[l] + vertices_of_level;
             for (std::uint32_t child = 0; child < vertices_of_level; ++child) {
                 for (std::uint32_t x = 0; x < tree.up[l]; ++x) {

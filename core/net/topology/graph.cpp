@@ -5,8 +5,6 @@
 
 #include "net/topology/shape.hpp"
 
-#include "checks.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -14,8 +12,7 @@
 #include <stdexcept>
 #include <tuple>
 
-namespace lepaute::net {
-namespace topology {
+namespace lepaute::net::topology {
 
 namespace {
 
@@ -60,10 +57,6 @@ public:
         cables = wiring_->cables;
     }
 
-    bool seal() override {
-        make_tables();
-        return true;
-    }
     [[nodiscard]] bool is_whole() const noexcept override { return false; }
 
     bool route(Vertex a, Vertex b, std::vector<Arc>& arcs) const override {
@@ -134,7 +127,8 @@ private:
         return {(by_latency_ ? latency_s : 0.0) + rest.latency_s, rest.links + 1};
     }
 
-    void make_tables() {
+    /// Makes the tables.
+    bool seal() override {
         std::vector<std::vector<Arc>> out(vertices());
         for (std::uint32_t cable = 0; cable < cables.size(); ++cable) {
             if (!cables[cable].removed && cables[cable].a != cables[cable].b) {
@@ -191,6 +185,7 @@ private:
                 table_[row * vertices() + vertex] = entry->second;
             }
         }
+        return true;
     }
 
     /// Dijkstra from the target backwards; cables lead both ways, so that distances are the same either way.
@@ -228,26 +223,6 @@ private:
 };
 
 } // namespace
-} // namespace topology
-
-void Graph::check() const {
-    if (nodes == 0) {
-        throw std::invalid_argument("a graph has at least one node");
-    }
-    check_number("nodes", nodes, 1U, topology::most_parts);
-    check_number("switches", switches.size(), 0U, topology::most_parts - nodes);
-    std::uint32_t left = topology::most_parts;
-    for (const Cable& cable : cables) {
-        check_number("cables", cable.count, 1U, left);
-        left -= cable.count;
-        check_in("cable " + cable.a + "-" + cable.b, [&] {
-            check_bandwidth("bandwidth_Bps", cable.capacity_Bps.value_or(most_Bps));
-            check_seconds("latency_s", cable.latency_s.value_or(0.0));
-        });
-    }
-}
-
-namespace topology {
 
 std::unique_ptr<Shape> make_graph(const Graph& graph, const TopologyOptions& options) {
     graph.check();
@@ -258,5 +233,4 @@ std::unique_ptr<Shape> make_shortest_paths(std::unique_ptr<Shape> wiring, bool b
     return std::make_unique<GraphShape>(std::move(wiring), by_latency);
 }
 
-} // namespace topology
-} // namespace lepaute::net
+} // namespace lepaute::net::topology
