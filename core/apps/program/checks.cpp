@@ -232,25 +232,27 @@ std::string Program::waiting(Rank rank) const {
 
 std::string Program::deadlock() const {
     std::map<std::string, std::vector<Rank>> ranks_of; // who waits alike
-    std::vector<std::string> order;
     for (Rank rank = 0; rank < at_.size(); ++rank) {
         if (!at_[rank].ended) {
-            const std::string text = waiting(rank);
-            if (ranks_of[text].empty()) {
-                order.push_back(text);
-            }
-            ranks_of[text].push_back(rank);
+            ranks_of[waiting(rank)].push_back(rank);
         }
     }
+    std::map<std::vector<Rank>, std::string> in_order;
+    for (const auto& [call, ranks] : ranks_of) {
+        in_order.emplace(ranks, call);
+    }
     std::string text = "deadlock:";
-    for (std::size_t i = 0; i < std::min(order.size(), most_named); ++i) {
-        const std::vector<Rank>& ranks = ranks_of[order[i]];
-        text += i == 0 ? " rank " : "; rank ";
+    std::size_t named = 0;
+    for (const auto& [ranks, call] : in_order) {
+        if (named++ == most_named) {
+            return text + "; ...";
+        }
+        text += named == 1 ? " rank " : "; rank ";
         text += text_of(ranks.front());
         text += ranks.size() > 1 ? " and " + text_of(ranks.size() - 1) + (ranks.size() > 2 ? " others" : " other") : "";
-        text += " in " + order[i];
+        text += " in " + call;
     }
-    return text + (order.size() > most_named ? "; ..." : "");
+    return text;
 }
 
 void Program::check_all_received() const {

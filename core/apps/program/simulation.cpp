@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint32_t first_stream = 32;
 
 /// Of the phases of a trace: collective operations, in the order of their codes.
-constexpr std::array<std::string_view, collective_count> phases{
-    "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"};
+constexpr auto phases = std::to_array<std::string_view>(
+    {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"});
 
 /// near_first: of a reduction the smallest subtree.
 mpi::Shape shape_of(const Op& op) {

@@ -41,8 +41,7 @@ enum class Code : std::uint8_t {
     scatter,
     allgather,
     alltoall,
-    reduce_scatter,
-    count
+    reduce_scatter
 };
 constexpr auto words_of(Code /*enum*/) noexcept {
     return std::to_array<Word<Code>>({{Code::send, "send"},           {Code::ssend, "ssend"},
@@ -57,8 +56,6 @@ constexpr auto words_of(Code /*enum*/) noexcept {
                                       {Code::alltoall, "alltoall"},   {Code::reduce_scatter, "reduce_scatter"}});
 }
 [[nodiscard]] constexpr bool is_collective(Code code) noexcept { return code >= Code::barrier; }
-inline constexpr std::size_t collective_count =
-    static_cast<std::size_t>(Code::count) - static_cast<std::size_t>(Code::barrier);
 
 using mpi::Algorithm;
 
