@@ -247,9 +247,7 @@ def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_pat
     file = tmp_path / "fast.out"
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
     assert main([*OF_FILE, str(file)]) == 0
-    verdict = (
-        r"Your fast.out is fast: 690 s, \d+ % shorter than predicted \([\d,]+ s\); most likely about \d+ threads a rank"
-    )
+    verdict = r"Your fast.out is fast: 690 s, \d+ times as fast as predicted \([\d,]+ s\); most likely about \d+ thread"
     assert re.match(verdict, capsys.readouterr().out)
 
 

@@ -88,6 +88,7 @@ def test_csv_is_read_as_its_heading_says(tmp_path, text, options, sizes, seconds
         ("size,bw_mbps\n1,2\n", {}, "'bw_mbps' is a rate by its name, of unknown unit; give --unit MB"),
         ("size,time_us\n1,0\n", {}, "no row has a size and a duration above 0"),
         ("", {}, "holds no rows"),
+        ("size,time_us\n", {}, "has a heading and no rows"),
         ("# OSU MPI Barrier Latency Test v5.9\n# Size\n", {}, "holds no table of sizes and durations"),
         ("size,time_us\n1,2\n", {"y": "none"}, "no column 'none'; there are size, time_us"),
     ],

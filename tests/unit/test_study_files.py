@@ -274,6 +274,7 @@ CASES = {
     "segment {}/03-prepend-rank.txt": "from    OSU MPI Latency Test v7.4: 17 sizes from 1 B to 64 KiB, Avg Latency(us)",
     "segment {}/11-nonblocking-overall.txt": "1 caveat: the time is Pure Comm.(us); Overall(us) has what",
     "segment {}/17-imb-two-sizes.txt": "17-imb-two-sizes.txt: Reduce, 2 processes: 2 sizes; give 3 or more",
+    "study check {}/../../../examples/studies/catalogue.yaml": "parts is of a catalogue, which is no study; check the",
     "segment {}/19-hump.txt": " times as long as 64 KiB",
     "compare a={0}/13-two-hundred-times-a.txt b={0}/13-two-hundred-times-b.txt": "all 7 rows b took 200 times as long",
     "compare a={0}/03-prepend-rank.txt b={0}/01-rate-named-mb_s.csv": "01-rate-named-mb_s.csv: is no output of the OSU",

@@ -19,11 +19,11 @@ from lepaute.watch.factors.dgemm import MODEL_FACTORS
 from lepaute.watch.judging.judge import judge
 from lepaute.watch.judging.replay import replay
 from lepaute.watch.notices.absences import absences_of
-from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice
+from lepaute.watch.notices.notice import UNCONFIRMED, UNLIKE_PEERS, Notice
 from lepaute.watch.report.factor_history import COLOURS
 from lepaute.watch.report.findings import findings_in
 from lepaute.watch.report.summary import Change, Regression, regressions_of, summarise
-from lepaute.watch.site.front import cost_text
+from lepaute.watch.site.front import cost_text, node_answer
 from lepaute.watch.site.states import STATES, StateMap, drawn
 from lepaute.watch.site.write import write_site
 from lepaute.watch.store import open_store
@@ -405,3 +405,10 @@ def test_the_page_of_a_model_has_its_name_and_says_which_coefficient_moved(tmp_p
     assert " & " not in re.sub("<[^>]*>", "", front)
     assert [len(states) for states in cells(front).values()] == [1] * 6  # the model stands for its coefficients
     assert cells(front)["n3"] != ["fine"]
+
+
+def test_the_page_of_a_node_says_the_size_and_day_of_a_change_that_is_not_confirmed() -> None:
+    shared = Notice(UNCONFIRMED, "c", "", -1, "a_Hz", START_S, -0.015, 0.01, "n[1-2]: a_Hz -1.5 %", ("n1", "n2"))
+    assert [node for node in ("n1", "n2", "n3") if shared.names(node)] == ["n1", "n2"]
+    answer = node_answer("unconfirmed", ["a_Hz"], (), (), [shared])
+    assert answer["text"] == "Not confirmed: n[1-2]: a_Hz -1.5 %"

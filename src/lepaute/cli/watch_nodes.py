@@ -219,13 +219,13 @@ def health(
     if as_json:
         print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
     else:
-        if not nodes and not any(named.values()):
-            note(f"{this_node} is this node, as Slurm names it; name others such as n[1-16]")
         for line, health_state in _health_lines(judged, drains):
             state = "" if health_state is None else re.split("[:,]", health_state.value)[0]
             say(line, meaning=watch_answer.MEANING.get(state, "doubtful") if state else None, loud=state)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
             say("\n".join([f"{LABEL}:", *looks]))
+        if not nodes and not any(named.values()):
+            note(f"{this_node} is this node, as Slurm names it; name others such as n[1-16]")
     statuses = {node.verdict.exit_status for node in judged}
     return next(status for status in EXIT_STATUS.values() if status in statuses)
 

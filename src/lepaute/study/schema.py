@@ -439,6 +439,8 @@ def _problem(detail: "ErrorDetails", path: Steps) -> str:
     if kind == "extra_forbidden":
         if len(path) == 1 and path[0] in Base.model_fields:
             return "is not a field of a study: it belongs under base"
+        if path == ("parts",):
+            return "is of a catalogue, which is no study; check the study whose capacity names it"
         known = fields_at(Study, path[:-1])
         return f"is not a field of a study{guess(str(path[-1]), known)}; remove or rename it"
     if kind in ("dict_type", "model_type"):

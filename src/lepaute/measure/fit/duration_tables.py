@@ -147,6 +147,8 @@ def _plain_table(
     rows = [(number, _cells(line, delimiter, f"{where}:{number}")) for number, line in numbered]
     first = rows[0][1][0]  # of a row of numbers, such as 64 or 64K
     heading = [] if _number(first) is not None or first[:1].isdigit() else rows.pop(0)[1]
+    if not rows:
+        raise InputError(f"{where}: has a heading and no rows")
     columns = heading or [f"column {place + 1}" for place in range(len(rows[0][1]))]
     for number, cells in rows:
         if len(cells) != len(columns):

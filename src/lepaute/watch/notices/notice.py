@@ -77,6 +77,10 @@ class Notice:
         """Whether it is of a machine that is unlike its peers, or changed, for the worse."""
         return self.kind in (UNLIKE_PEERS, UNCONFIRMED) and is_worse(self.factor, 1 if self.size > 0 else -1)
 
+    def names(self, node: str) -> bool:
+        """Whether it is about the node."""
+        return node in (self.nodes or (self.node,))
+
     @property
     def is_unknown(self) -> bool:
         """Whether it says, of a cluster, that silence is no news."""

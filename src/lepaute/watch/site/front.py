@@ -52,11 +52,16 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
 
 
 def node_answer(
-    state: str, what: Sequence[str], reports: Sequence[summary.Regression], away: Sequence[Absence]
+    state: str,
+    what: Sequence[str],
+    reports: Sequence[summary.Regression],
+    away: Sequence[Absence],
+    noticed: Sequence[Notice] = (),
 ) -> dict[str, Any]:
     """Of a node: its state, a sentence, and in few words what there is, and since when.
 
-    state, what : of the map, and the rows that are in it; away : its machines that fail or do not report
+    state, what : of the map, and the rows that are in it
+    away, noticed : of it: machines that fail or do not report, and changes for the worse that are no event
     """
     word, machines, since = IN_WORDS[state], tuple[Machine, ...](), None
     short = ", ".join(what) if state != "fine" else ""
@@ -68,6 +73,8 @@ def node_answer(
         machines, since, short = own[0].machines, own[0].last, ""
         said = summary.absence_text(own[0], "")
         text = f"{word} {said.removeprefix('no value ')}" if state == summary.SILENT and since else f"{word}: {said}"
+    elif noticed and state in ("unconfirmed", "unlike"):
+        text = f"{word}: {noticed[0].text}"
     cpus = sorted({cpu for _, node, cpu in machines if cpu != WHOLE_NODE and node != ALL})
     where = f"; CPU {', '.join(map(str, cpus))}" if cpus else ""
     return {"state": state, "text": f"{text[0].upper()}{text[1:]}{where}", "what": short, "since": since}

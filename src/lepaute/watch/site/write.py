@@ -248,13 +248,14 @@ class _Pages:
             state, what = states.worst(node)
             last_s = away.get(node, {}).get("last_done_s", math.nan)
             last = "none" if math.isnan(last_s) else day_of(last_s)
-            answer = front.node_answer(state, what, regressions, silent.get(node, ()))
+            noticed = [line for line in self.lines if line.cluster == cluster and line.is_worse and line.names(node)]
+            answer = front.node_answer(state, what, regressions, silent.get(node, ()), noticed)
             answer["text"] += f"; last value {last}" * (state in ("fine", "unknown"))
             data = {
                 "node": node,
                 "last": self.last_day,
                 "levels": P_LEVELS,
-                "regressed": regressions[0].changes[0].factor if regressions else "",
+                "regressed": next((r.changes[0].factor for r in regressions), noticed[0].factor if noticed else ""),
                 "series": series.of(node),
                 "events": list(compress(marks, touches)),
             }
