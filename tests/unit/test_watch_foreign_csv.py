@@ -302,7 +302,13 @@ def test_the_columns_of_a_csv_file_without_a_mapping_are_told_by_its_heading(hea
 
 
 def test_a_table_that_names_no_node_or_no_number_is_not_guessed_at(tmp_path: Path) -> None:
-    for text in ("date,rate\n2026-01-02,3\n", "node,date\nn1,2026-01-02\n", "hello\n", "# nightly\nnode;rate\n"):
+    for text, said in {
+        "date,rate\n2026-01-02,3\n": "names no node",
+        "node,date\nn1,2026-01-02\n": "no column has a number in the first row",
+        "node,rate\nn1,abc\nn1,4\n": "no column has a number in the first row",
+        "hello\n": "csv with a mapping",
+        "# nightly\nnode;rate\n": "no rows",
+    }.items():
         (tmp_path / "t.csv").write_text(text)
-        with pytest.raises(InputError, match="no rows" if ";" in text else "csv with a mapping"):
+        with pytest.raises(InputError, match=said):
             read_foreign(tmp_path / "t.csv")

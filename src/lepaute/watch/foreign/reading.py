@@ -70,11 +70,12 @@ def read_foreign(
             lines = list(islice((line for line in source.lines() if line.strip() and line[:1] != "#"), 2))
             if len(lines) == 1 and re.search("[,;\t]", lines[0]):
                 raise InputError(f"{path}: has a heading and no rows")
-            if format is None:
+            is_table = len(lines) == 2 and any(lines[0].count(mark) == lines[1].count(mark) > 0 for mark in ",;\t")
+            if format is None and not is_table:
                 raise _unknown(source)
             raise InputError(
                 f"{path}: a CSV file needs a mapping, which says what its columns are (docs/howto/add_format.md): "
-                "its heading names no node, or no column has numbers"
+                "its heading names no node, or no column has a number in the first row"
             )
         columns = mapping if isinstance(mapping, Mapping) else read_mapping(mapping)
         return _with_omitted(read_csv_table(source, columns, cluster, node), source)
