@@ -60,7 +60,7 @@ def test_every_question_is_answered_and_its_folder_repeats_it(question, tmp_path
     answer = json_of("study", question, "ask.yaml", "--json")
     assert answer["simulated"] > 0
     assert answer["question"] == question
-    assert answer["answer"].startswith({"capacity": "Fastest", "tune": "Best: "}.get(question, "n"))
+    assert answer["answer"].startswith({"capacity": "Fastest", "tune": "Best"}.get(question, "n"))
     page = Path("ask.results/report.html").read_text()
     assert f"lepaute study {question} study.yaml" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
@@ -139,7 +139,7 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     short = output_of("study", "tune", "ask.yaml")
     assert "caveats: dlocswp is not modelled by the platform, so taken to cost nothing; " in short
     said = output_of("study", "tune", "ask.yaml", "--resume", "--details")
-    assert said.startswith("Best: nb=192, time 4.")
+    assert said.startswith("Best of those that are comparable: nb=192, time 4.")
     assert " Gflop/s" in said.partition("\n")[0]
     assert "rivals  1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain" in short
     assert "decide  `lepaute calibrate --nb 96,192`, or --real-runs N" in short

@@ -119,7 +119,7 @@ class Tuned:
         ranking = self.ranking
         best, ahead, near = ranking.best, ranking.ahead, len(ranking.near)
         alike = f", one of {near} that cannot be told apart" if near > 1 else ""
-        among = " of those that are comparable" if ahead else ""
+        among = " of those that are comparable" if ahead or ranking.rivals else ""
         answers = [f"Best{among}: {best.point}, {self._value_of(best)}{alike}"]
         if ahead:
             first = ahead[0]
