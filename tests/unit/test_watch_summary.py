@@ -412,3 +412,4 @@ def test_the_page_of_a_node_says_the_size_and_day_of_a_change_that_is_not_confir
     assert [node for node in ("n1", "n2", "n3") if shared.names(node)] == ["n1", "n2"]
     answer = node_answer("unconfirmed", ["a_Hz"], (), (), [shared])
     assert answer["text"] == "Not confirmed: n[1-2]: a_Hz -1.5 %"
+    assert (answer["what"], answer["since"]) == ("a_Hz -1.5 %", dt.date(2026, 3, 1))

@@ -74,7 +74,8 @@ def node_answer(
         said = summary.absence_text(own[0], "")
         text = f"{word} {said.removeprefix('no value ')}" if state == summary.SILENT and since else f"{word}: {said}"
     elif noticed and state in ("unconfirmed", "unlike"):
-        text = f"{word}: {noticed[0].text}"
+        text, since = f"{word}: {noticed[0].text}", day_of(noticed[0].since_s)
+        short = f"{noticed[0].factor} {signed_percent(noticed[0].size)}"
     cpus = sorted({cpu for _, node, cpu in machines if cpu != WHOLE_NODE and node != ALL})
     where = f"; CPU {', '.join(map(str, cpus))}" if cpus else ""
     return {"state": state, "text": f"{text[0].upper()}{text[1:]}{where}", "what": short, "since": since}
