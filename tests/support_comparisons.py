@@ -114,6 +114,7 @@ def campaign(
     failures: Mapping[int, str] | None = None,
     status: str = "complete",
     levels: tuple[str, ...] = (),
+    late: tuple[str, str] | None = None,
 ) -> Archive:
     """Two libraries in turns: the second takes 30 % longer for Bcast, and as long for Allreduce, of each size.
 
@@ -122,6 +123,7 @@ def campaign(
     fewer_ranks: starts with so many in the same blocks, on which the first library is the one that takes longer
     failures: by which mpiruns of these numbers failed; slow_rank: that alone takes longer for Bcast; None: all do
     levels: of the cache, a factor; the second library takes longer at the last one alone
+    late: library and operation of which each call starts late on some rank
     session: which has noise, a date and a seed of its own; longer: logarithm of that ratio for Bcast in it
     """
     rng = np.random.default_rng(3 + session)
@@ -147,7 +149,8 @@ def campaign(
                 slower = operation == "Bcast" and library == slow and slow_block and level in ("", *levels[-1:])
                 each = [longer * slower * (slow_rank in (None, rank)) for rank in range(count)]
                 of_batch = {"mpirun": mpirun, "batch": batch, "operation": operation, "size_bytes": size}
-                calls += _calls(rng, of_batch, common, each, calls_each)
+                rows = _calls(rng, of_batch, common, each, calls_each)
+                calls += [row | {"marks": 1} for row in rows] if (library, operation) == late else rows
     asked = {
         "libraries": [[label, label] for label in libraries],
         "operations": [["Bcast", "blocking"]],

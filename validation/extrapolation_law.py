@@ -1,5 +1,7 @@
 """How wrong models of kernels are outside the sizes they were fitted to: constants of the layer `extrapolation`.
 
+    .venv/bin/python validation/extrapolation_law.py [--keep FILE.parquet] [--calls FILE.parquet] [--classes FILE.csv]
+
 It times the kernels of HPL inside HPL's own steps, block sizes 16 to 512 mixed at random, a minute of one idle core; no
 run of HPL is involved. Kernels are fitted to some block sizes (SETS), or to smaller matrices, and predict the others,
 in classes by kernel, block size and octave of the distance: those of 2026-11-22 (a virtual machine of two cores) are
@@ -212,17 +214,26 @@ def groups_of(table: pandas.DataFrame) -> tuple[dict[str, pandas.DataFrame], Map
 
 def found(group: pandas.DataFrame, inside: Mapping[str, float]) -> str:
     """c of each form with its log-likelihood, and the bias."""
-    d, error = group["d"].to_numpy(), group["error"].to_numpy()
-    own = np.array([inside.get(kernel, 0.0) for kernel in group["kernel"]])
-    weight = np.sqrt(group["time_s"].to_numpy())
-    weight /= weight.sum()
+    d, error, own, weight = columns(group, inside)
     parts = [f"{len(group):4d} classes"]
     for name, form in FORMS.items():
-        c = float(np.sqrt(max(float(np.sum(weight * (error**2 - own) / form(d) ** 2)), 1e-6)))
+        c = constant(group, inside, name)
         variance = (c * form(d)) ** 2 + own
         likelihood = -0.5 * float(np.sum(weight * (np.log(variance) + error**2 / variance))) * len(group)
         parts.append(f"{name}: {c:.3f} ({likelihood:+.1f})")
     return "  ".join([*parts, f"mean error / d {float(np.sum(weight * error / d)):+.2f}"])
+
+
+def constant(group: pandas.DataFrame, inside: Mapping[str, float], form: str = "c d") -> float:
+    d, error, own, weight = columns(group, inside)
+    return float(np.sqrt(max(float(np.sum(weight * (error**2 - own) / FORMS[form](d) ** 2)), 1e-6)))
+
+
+def columns(group: pandas.DataFrame, inside: Mapping[str, float]) -> tuple[np.ndarray, ...]:
+    """Distances, errors, variances inside, and weights that add up to 1; shapes (classes,)."""
+    own = np.array([inside.get(kernel, 0.0) for kernel in group["kernel"]])
+    weight = np.sqrt(group["time_s"].to_numpy())
+    return group["d"].to_numpy(), group["error"].to_numpy(), own, weight / weight.sum()
 
 
 if __name__ == "__main__":

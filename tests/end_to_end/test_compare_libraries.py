@@ -211,7 +211,7 @@ def test_factors_are_crossed_with_libraries_and_reach_the_probe(varied, tmp_path
     names = varied.split()
     levels_of = {"cache": ("warm", "cold"), "pages": ("small", "default"), "flags": ("-O2", "-O1")}
     factors = [word for name in names for word in ("--factor", f"{name}={','.join(levels_of[name])}")]
-    words = ["--ops", "barrier", "--calls", "5", "--mpiruns", "1", "--budget", "0.1"]
+    words = ["--ops", "barrier", "--calls", "25", "--mpiruns", "1", "--budget", "0.1"]
     more = ["--clock-method", "SKaMPI", "--json", "-o", str(tmp_path / "c.zip")]
     found = json_of("compare", "mpich", "again=mpich", *words, *factors, *more)
     assert {(one["factor"], one["reference"], one["level"]) for one in found["effects"]} == {

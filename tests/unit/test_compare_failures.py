@@ -32,6 +32,16 @@ def facts(library: str, operation: str, why: str) -> dict[str, Any]:
     return {"libraries": [{"label": each, **(of if each == library else {})} for each in ("openmpi", "mpich")]}
 
 
+def test_what_started_late_in_each_call_is_not_missing(tmp_path, json_of):
+    campaign(tmp_path / "c.zip", late=("mpich", "Allreduce"), levels=("warm", "cold"))
+    found = json_of("compare", tmp_path / "c.zip", "--json")  # with status 5 it would fail
+    assert found["failures"] == []
+    assert [each for each in found["warnings"] if "started late" in each] == [
+        f"no call of Allreduce, cache={level} of mpich counts: all started late on some rank"
+        for level in ("cold", "warm")
+    ]
+
+
 @pytest.mark.parametrize(
     ("library", "why", "answer"),
     [

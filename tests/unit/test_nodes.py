@@ -328,13 +328,10 @@ def read_ten(nodes: Nodes) -> None:
     nodes.run("true")  # the node is lost
 
 
-FLOOD = b"[emit(bytes(65536)) for _ in range(1000)]; return send_file(message["
-
-
 @pytest.mark.parametrize(
     ("honest", "dishonest", "ask", "told"),
     [
-        (b"return send_file(message[", FLOOD, read_ten, "more than the 10 bytes"),
+        (b"            emit(piece)", b"            emit(65536000 * piece)", read_ten, "more than the 10 bytes"),
         (b": time.time(), ", b": [1.0], ", lambda nodes: clock_offset(nodes.channels[0]), "no time of its clock"),
         (b"followed, emit, facts) - began_s", b"followed, emit, facts),", lambda nodes: nodes.run("true"),
          "no result of true"),

@@ -18,7 +18,7 @@ from lepaute.kit.picture import entitle, foot_of, new_figure, own_figure, pictur
 from lepaute.measure.archive.setups.topology import Cache
 from lepaute.measure.fit import segment
 from lepaute.measure.fit.memory import finding, hierarchy_text, memory_hierarchy, plot_hierarchies
-from lepaute.measure.verify.comparison import sentence
+from lepaute.measure.verify import comparison
 from lepaute.measure.verify.plot import plot as plot_verification
 from lepaute.simulate import Hpl, PredictionRequest, predict, predict_all
 from lepaute.simulate.prediction.plot import plot_scaling, plot_sweep
@@ -205,7 +205,7 @@ def test_a_verification_has_the_sentence_of_the_terminal_and_every_error(tmp_pat
     })  # fmt: skip
     runs = pandas.DataFrame({"case": [0, 0, 1, 1], "time_s": [0.99, 1.01, 1.98, 2.02], "disturbed": False})
     figure = plot_verification(table, runs, tmp_path / "verification", "HPL here", "platform p, seed 1")
-    assert title_of(figure) == f"{sentence(table)} HPL here"
+    assert title_of(figure) == f"{comparison.finding(table)} HPL here"
     assert figure.axes[0].get_ylim()[1] < 10.0, "the interval ends at 80,000 Gflop/s"
     assert [each.get_marker() for each in figure.axes[0].lines].count("^") == 1, "where it is cut"
     assert foot_of(figure) == "platform p, seed 1"

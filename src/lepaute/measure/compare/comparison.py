@@ -18,7 +18,7 @@ from lepaute.measure.archive.mpi_campaign import CampaignFacts, LibraryFacts, se
 from lepaute.measure.compare import sessions
 from lepaute.measure.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.measure.compare.factor_effects import FactorEffect, factor_effects
-from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text
+from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text, late_alone
 from lepaute.measure.compare.guidelines import Violation, check_guidelines
 from lepaute.measure.compare.report import write_report
 from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
@@ -286,19 +286,24 @@ def archives(
     varied = {name: levels for name, levels in facts[0].varied.items() if len(levels) > 1}
     effects: tuple[FactorEffect, ...] = ()
     if varied:
-        levels = of_mpirun["levels"].map(mpi_campaign.levels_of)
+        levels = calls.drop_duplicates("mpirun").set_index("mpirun")["levels"].map(mpi_campaign.levels_of)
         every = every.assign(levels=every["mpirun"].map(levels))
         effects = factor_effects(every, varied, margin=margin, correction=correction)
         levels_of = levels.map(settings_text)  # verdicts of each
-        every, subject = (
+        every, subject, calls = (
             table.assign(operation=table["operation"].astype(str) + ", " + table["mpirun"].map(levels_of))
-            for table in (every, subject)
+            for table in (every, subject, calls)
         )
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
-    summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
+    summaries = parts[numbers.index(ranks)]
+    subject, calls = (table[table["ranks"] == ranks] for table in (subject, calls))
     found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for about in facts for row in about.primary)) if primary is None else primary
-    weakening = [*_warnings(facts, in_turns), *(_of_sessions(opened, facts, shared) if over_sessions else ())]
+    weakening = [
+        *_warnings(facts, in_turns),
+        *late_alone(calls, subject),
+        *(_of_sessions(opened, facts, shared) if over_sessions else ()),
+    ]
     if varied:
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
@@ -325,7 +330,7 @@ def archives(
         left_out=left_out,
         disturbed=disturbed,
         cannot_fail="" if in_turns else "the libraries were not measured in turns",
-        failures=failures_of(opened, names, chosen, subject),
+        failures=failures_of(opened, names, chosen, calls),
         networks=different_networks(facts, names, chosen),
         warnings=(*weakening, *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),

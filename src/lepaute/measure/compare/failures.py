@@ -97,12 +97,24 @@ def failures_text(failures: Sequence[Failure]) -> str:
 def failures_of(
     campaigns: Sequence[Archive], names: Sequence[Mapping[str, str]], chosen: tuple[str, str], calls: pandas.DataFrame
 ) -> tuple[Failure, ...]:
-    """Failures of both sides; names: of each campaign's libraries in the comparison; calls: those that count."""
+    """Failures of both sides; names: of each campaign's libraries in the comparison; calls: all, whether they count."""
     labels = [{label: name for label, name in failure.items() if name in chosen} for failure in names]
     known = [
         failure for one, kept in zip(campaigns, labels, strict=True) if kept for failure in campaign_failures(one, kept)
     ]
     return *known, *missing_failures(calls, *chosen, known)
+
+
+def late_alone(calls: pandas.DataFrame, counting: pandas.DataFrame) -> list[str]:
+    """Of what was measured, but started late in each call, so that none counts."""
+    late, there = (
+        set(zip(table["operation"], table["library"], strict=True))
+        for table in (calls[calls["started_late"].astype(bool)], counting)
+    )
+    return [
+        f"no call of {name} of {library} counts: all started late on some rank"
+        for name, library in sorted(late - there)
+    ]
 
 
 def different_networks(
