@@ -295,15 +295,10 @@ def archives(
             for table in (every, subject, calls)
         )
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
-    summaries = parts[numbers.index(ranks)]
-    subject, calls = (table[table["ranks"] == ranks] for table in (subject, calls))
+    summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
     found = flags(without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for about in facts for row in about.primary)) if primary is None else primary
-    weakening = [
-        *_warnings(facts, in_turns),
-        *late_alone(calls, subject),
-        *(_of_sessions(opened, facts, shared) if over_sessions else ()),
-    ]
+    weakening = [*_warnings(facts, in_turns), *(_of_sessions(opened, facts, shared) if over_sessions else ())]
     if varied:
         texts = dict.fromkeys(levels_of)
         rows_first = [(f"{name}, {text}", form, size) for name, form, size in rows_first for text in texts]
@@ -332,7 +327,7 @@ def archives(
         cannot_fail="" if in_turns else "the libraries were not measured in turns",
         failures=failures_of(opened, names, chosen, calls),
         networks=different_networks(facts, names, chosen),
-        warnings=(*weakening, *flagged(found)),
+        warnings=(*weakening, *late_alone(calls, subject), *flagged(found)),
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
         rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
         scope=_scope(opened, over_sessions),
