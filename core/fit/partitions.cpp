@@ -111,7 +111,10 @@ private:
             cost += one.scale * sums[s].cost(rules_->shape);
         }
         const bool whole = low == 0 && high == (*series_)[0].cells();
-        return enough || whole ? cost : infinity;
+        if (!enough && !whole) {
+            cost = infinity;
+        }
+        return cost;
     }
 
     const std::vector<Series>* series_;

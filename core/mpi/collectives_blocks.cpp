@@ -32,8 +32,8 @@ Task allreduce_ring(Member me, double bytes, double element_bytes) {
     const auto elements = static_cast<std::uint64_t>(bytes / element_bytes);
     return in_rounds(me, 2 * (size - 1), [=](std::uint32_t step) {
         const std::uint32_t block = (me.index + 2 * size - step) % size;
-        return around(me, 1,
-                      static_cast<double>(elements / size + (block < elements % size ? 1U : 0U)) * element_bytes);
+        const std::uint64_t sent = elements / size + (block < elements % size ? 1U : 0U);
+        return around(me, 1, static_cast<double>(sent) * element_bytes);
     });
 }
 

@@ -213,10 +213,10 @@ struct Program::ProcessColumn {
         const double start_s = from.clock_s;
         const double posted_s = to.clock_s;
         const double departure_s = start_s + message.send_s;
-        const double there_s = arrival_s(message, departure_s, posted_s);
+        const double end_s = arrival_s(message, departure_s, posted_s);
         const mpi::Wait sender =
-            wait(from, departure_s, message.protocol == Protocol::rendezvous ? there_s : departure_s, posted_s, 0.0);
-        const mpi::Wait receiver = wait(to, posted_s, there_s, departure_s, message.receive_s);
+            wait(from, departure_s, message.protocol == Protocol::rendezvous ? end_s : departure_s, posted_s, 0.0);
+        const mpi::Wait receiver = wait(to, posted_s, end_s, departure_s, message.receive_s);
         trace_call(from, mpi::Call::send, to, bytes, start_s, from.clock_s, sender);
         trace_call(to, mpi::Call::receive, from, bytes, posted_s, to.clock_s, receiver);
         count(program.engine_.statistics(), from, to, bytes);

@@ -208,7 +208,7 @@ void Program::check_asked(Rank rank, const Next& next) {
 
 std::string Program::waiting(Rank rank) const {
     const Op& op = *at_[rank].op;
-    const std::string call = parameters_.named(op);
+    std::string call = parameters_.named(op);
     if (op.code == Code::send || op.code == Code::ssend) {
         return call + " to " + peer_text(op.peer, op.tag);
     }

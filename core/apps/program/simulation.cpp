@@ -290,7 +290,7 @@ void Program::begin_collective(Rank rank, const Op& op) {
         engine_.open_request(rank, op.tag - 1, op.m);
     }
     Jobs& jobs = jobs_[number - parameters_.ranks()];
-    jobs.begun.push_back({op, engine_.clock(rank)});
+    jobs.begun.emplace_back(op, engine_.clock(rank));
     if (std::exchange(jobs.idle, false)) {
         engine_.begin_agent(number, engine_.clock(rank));
     }
