@@ -119,7 +119,9 @@ void lep_core_begin(lep_record_header *file) {
     }
     int64_t every_ns = fastest_ns * LOOK_SHARE;
     look_every_ns = every_ns < MIN_NS ? MIN_NS : every_ns < MAX_NS ? every_ns : MAX_NS;
-    lep_look_at_core(lep_clock_ns(), LEP_IN_CALL);
+    lep_look_at_core(lep_clock_ns(), LEP_IN_CALL); /* the first takes long; a wait in it is not of the recording */
+    file->start_ns = lep_clock_ns();
+    lep_look_at_core(file->start_ns, LEP_IN_CALL);
 }
 
 void lep_core_end(lep_record_header *file) {

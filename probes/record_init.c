@@ -63,7 +63,6 @@ static void begin(void) {
     file->clocks[0] = file->clocks[1] = clock;
     measure_costs(file->cost_ps);
     lep_core_begin(file);
-    file->start_ns = lep_clock_ns();
 }
 
 static void end(void) {
