@@ -61,13 +61,12 @@ LARGE_K = 193
 NO_BOUND = 1_000_000
 #: What else goes into the network of such a platform.
 BUSY_SOURCE = (
-    " (receivers inside MPI), network_fit/pingpong_loopback.csv.gz (such receivers, large messages inside a node), "
-    "network_fit/ringrong_*.csv (receivers that compute between their probes)"
+    " (receivers inside MPI), network_fit/pingpong_*.csv.gz (such receivers, large messages), "
+    "network_fit/ringrong_*.csv (ranks that compute between their probes)"
 )
 #: What of such a network no experiment tells.
 BUSY_LIMITS = (
-    " Messages to a rank that waits cost what they do between idle nodes, also where the other cores of its node "
-    "compute, which was not measured; on full nodes they take up to seven times as long."
+    " Whether many ranks of a node that send at once queue at its interface was not measured."
 )
 #: The platform whose small kernels are scaled by dgemm to cores that nobody measured.
 MEASURED_CORE = "dahu-2020-01"

@@ -19,42 +19,38 @@ MIN_SLOPE = 1e-15
 def dahu_network(source: dict[str, Any], reference: Path) -> dict[str, Any]:
     """The network of one of the Dahu files; its latency factors are for a route latency of 0.10 µs as fitted.
 
-    One of idle nodes, whose large messages inside a node have the nominal rate of its link, gets what a ping-pong
-    measured there, and what messages cost whose receiver computes between its probes for them; in one of loaded nodes
-    they cost what others do.
+    One of idle nodes, whose large messages were not measured, gets what ping-pongs of them cost, and what messages cost
+    where ranks compute between their probes for them; in one of loaded nodes they cost what others do.
     """
     remote, local = source["remote"], source["local"]
     thresholds = {key: source["thresholds"][key] for key in ("eager_max_bytes", "detached_max_bytes")}
-    inside = segments(local, local["link"]["latency_s"], thresholds)
-    if IDLE in source["name"]:
-        inside = ping_pong_segments(reference / "network_fit" / "pingpong_loopback.csv.gz", inside)
-    between = segments(remote, 1e-7, thresholds)
-    deviation = {which: transfer_deviation(reference, which) for which in ("local", "remote")}
-    busy = {
-        which: {
+    classes, busy = {}, {}
+    for which, file, link_class, route_latency_s in (
+        ("local", "loopback", local, local["link"]["latency_s"]),
+        ("remote", "remote", remote, 1e-7),
+    ):
+        nominal = segments(link_class, route_latency_s, thresholds)
+        idle = ping_pong_segments(reference / "network_fit" / f"pingpong_{file}.csv.gz", nominal)
+        deviation = transfer_deviation(reference, which, idle)
+        quiet = idle if IDLE in source["name"] else nominal
+        classes[which] = {"segments": quiet, "discrepancy_relative_sd": deviation}
+        busy[which] = {
             "segments": busy_segments(reference / "network_fit" / f"ringrong_{file}.csv", quiet)
             if IDLE in source["name"]
             else quiet,  # all messages were measured so
-            # one calibration only: assumed to vary as messages inside idle nodes do
-            "discrepancy_relative_sd": deviation["local"],
+            # one calibration only: assumed to vary as messages between idle cores of a node do
+            "discrepancy_relative_sd": classes["local"]["discrepancy_relative_sd"],
         }
-        for which, file, quiet in (("local", "loopback", inside), ("remote", "remote", between))
-    }
     return {
         "flow_factor": "bound",
         "node_link": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
         "loopback": {
             "shared": False,
             "bandwidth_Bps": local["link"]["bandwidth_Bps"],
-            "segments": inside,
+            **classes["local"],
             "busy": busy["local"],
-            "discrepancy_relative_sd": deviation["local"],
         },
-        "remote": {
-            "segments": between,
-            "busy": busy["remote"],
-            "discrepancy_relative_sd": deviation["remote"],
-        },
+        "remote": {**classes["remote"], "busy": busy["remote"]},
         "costs": {f"{call}_s": source["costs"][f"{call}_s"] or 0.0 for call in ("iprobe", "test", "wtime")},
     }
 
@@ -86,21 +82,22 @@ def segments(link_class: dict[str, Any], route_latency_s: float, thresholds: dic
 
 
 def busy_segments(path: Path, idle: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What messages cost whose receiver computes between its probes, from the ring between full nodes.
+    """What messages cost where ranks compute between their probes, from the ring between full nodes.
 
-    In that ring (thesis, section 8.7) each rank calls dgemm between two MPI_Iprobe. From 16 kB to 64 kB its durations
-    do not depend on the size, and spread over the length of a dgemm: they are the wait for the receiver's next probe,
-    which the engine simulates. The mean of that wait, over what the message takes between idle nodes, is taken off the
-    pieces that are fitted to the larger messages. Up to 64 kB the segments are those of idle nodes.
+    In that ring (thesis, section 8.7) each rank calls dgemm between two MPI_Iprobe. Its durations are there and back:
+    half of those of 256 MiB is what the thesis shows for MPI_Recv. From 16 kB to 64 kB they do not depend on the size,
+    and spread over the length of a dgemm: they are the wait for the receiver's next probe, which the engine simulates.
+    The mean of that wait, over what the message takes between idle nodes, is taken off the pieces that are fitted to
+    the larger messages. Up to 64 kB the segments are those of idle nodes.
     """
-    rows = sizes_and_durations(path)
+    rows = one_way(path)
     waits = [seconds - one_way_s(idle, size) for size, seconds in rows if PLATEAU_BYTES[0] < size <= PLATEAU_BYTES[1]]
     return measured_segments(rows, idle, math.fsum(waits) / len(waits))
 
 
 def ping_pong_segments(path: Path, nominal: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What messages above 64 kB cost, from the durations of ping-pongs there and back; below, the segments given."""
-    return measured_segments([(size, seconds / 2) for size, seconds in sizes_and_durations(path)], nominal)
+    return measured_segments(one_way(path), nominal)
 
 
 def measured_segments(
@@ -112,21 +109,21 @@ def measured_segments(
     large = [(size, seconds) for size, seconds in rows if size > PLATEAU_BYTES[1]]
     line = fit.segment([size for size, _ in large], [seconds for _, seconds in large], objective="log")
     starts = [PLATEAU_BYTES[1], *(int(size) for size in line.breakpoints)]
-    last = known[-1]
+    last = in_force(known, PLATEAU_BYTES[1])
     return [segment for segment in known if segment["above_bytes"] < PLATEAU_BYTES[1]] + [
         {
             **last,
             "above_bytes": start,
-            "latency_s": max(last["latency_s"], float(f"{piece.intercept - wait_s:.6g}")),
+            "latency_s": max(0.0, float(f"{piece.intercept - wait_s:.6g}")),
             "bandwidth_Bps": float(f"{1.0 / max(piece.slope, MIN_SLOPE):.6g}"),
         }
         for start, piece in zip(starts, line.segments, strict=True)
     ]
 
 
-def sizes_and_durations(path: Path) -> list[tuple[int, float]]:
-    """(bytes, seconds) of each row of a table with the columns size and duration."""
-    return [(int(float(row["size"])), float(row["duration"])) for row in rows_of(path)]
+def one_way(path: Path) -> list[tuple[int, float]]:
+    """(bytes, seconds) of each row of a table of messages there and back, with the columns size and duration."""
+    return [(int(float(row["size"])), float(row["duration"]) / 2) for row in rows_of(path)]
 
 
 def one_way_s(listed: list[dict[str, Any]], size_bytes: int) -> float:
@@ -136,20 +133,17 @@ def one_way_s(listed: list[dict[str, Any]], size_bytes: int) -> float:
     return float(calls + segment["latency_s"] + size_bytes / segment["bandwidth_Bps"])
 
 
-def transfer_deviation(reference: Path, which: str) -> float:
-    """Relative standard deviation of the time of large messages between two calibrations of idle nodes, 2019 and 2020.
+def transfer_deviation(reference: Path, which: str, pieces: list[dict[str, Any]]) -> float:
+    """Relative standard deviation of the time of large messages between two calibrations of idle nodes.
 
-    Root mean square of the logarithm of their ratio, over sizes from 64 kB to 16 MB (a panel, a part of a swap),
-    divided by the square root of 2: the ratio is a difference of two.
+    Those are the pieces given and the calibration of August 2020. Root mean square of the logarithm of their ratio,
+    over sizes from 64 kB to 16 MB (a panel, a part of a swap), divided by the square root of 2: the ratio is a
+    difference of two.
     """
-    a, b = (
-        yaml.safe_load((reference / "dahu" / "network" / f"{name}.yaml").read_text(encoding="utf-8"))[which][
-            "effective"
-        ]
-        for name in ("dahu_optimistic_2019", "dahu_large_idle_2020-08")
-    )
+    path = reference / "dahu" / "network" / "dahu_large_idle_2020-08.yaml"
+    other = yaml.safe_load(path.read_text(encoding="utf-8"))[which]["effective"]
     sizes = [64_001 * 2 ** (step / 8) for step in range(65)]
-    squares = [math.log(effective_s(a, size) / effective_s(b, size)) ** 2 for size in sizes]
+    squares = [math.log(effective_s(pieces, size) / effective_s(other, size)) ** 2 for size in sizes]
     return float(f"{math.sqrt(math.fsum(squares) / len(squares) / 2):.2g}")
 
 

@@ -7,7 +7,10 @@ Fixed before any result was looked at (runs, fidelity and copy_l: support/simula
 * platform: dahu-2020-01 as shipped (until November 2026 dahu-2020-01-loaded), ranks on its first 30 nodes (which 30 ran
   is not published); kernels of January 2020, before the change of BIOS in April;
 * statistic: mean of the predicted times / mean of the real times - 1, a grid at a time;
-* goals: mean absolute error at most 2.5 %, each at most 12 %; 90 % of the real runs inside, half-width at most 7 %.
+* goals: mean absolute error at most 2.5 %, each at most 12 %; 90 % of the real runs inside, half-width at most 7 %;
+* apart, elongated grids (geometry_elongated_real.csv: 2, 6, 160 and 480 rows, 7 runs each): each error at most 5 %,
+  each half-width at most 12 %. Two of them (2 and 6 rows) had been simulated without noise before this was written,
+  when the model of messages between loaded nodes was tried; nothing in it was chosen by them.
 
 Never judged: geometry_simulated.csv, the published emulations (the realistic network with kernels of August 2020 that
 are not public); which grid is called best; the rank correlation (Spearman) of predicted and real times.
@@ -19,22 +22,28 @@ import numpy
 import pandas
 from matplotlib.figure import Figure
 from support.report import Goal, Options, at_most, draw_goal, markdown, run_study, signed
-from support.simulations import Case, columns_of, coverage_goals, emulation_errors, predict_all
+from support.simulations import Case, columns_of, coverage_goals, emulation_errors, half_widths_percent, predict_all
 
 from lepaute import Hpl, load_platform
 
 REAL, PUBLISHED = "dahu/hpl/geometry_real.csv", "dahu/hpl/geometry_simulated.csv"
+ELONGATED, ELONGATED_PUBLISHED = (name.replace("geometry_", "geometry_elongated_") for name in (REAL, PUBLISHED))
 RUNS = 12
 PLATFORM = "dahu-2020-01"
 EMULATIONS = ("optimistic_2019", "realistic_2020")
 MEAN_LIMIT_PERCENT, EACH_LIMIT_PERCENT = 2.5, 12.0
+ELONGATED_LIMIT_PERCENT, ELONGATED_WIDTH_PERCENT = 5.0, 12.0
 
 
 def compared(options: Options) -> pandas.DataFrame:
     """A row a grid: the real runs, the published emulations, and the prediction."""
     keys = ["matrix_size", "proc_p", "proc_q"]
-    groups = list(pandas.read_csv(options.data(REAL)).groupby(keys)["time_s"])[:: 6 if options.quick else 1]
-    published = pandas.read_csv(options.data(PUBLISHED)).set_index(["network_model", *keys])["time_s"]
+    real, published = (
+        pandas.concat(pandas.read_csv(options.data(name)) for name in names)
+        for names in ((REAL, ELONGATED), (PUBLISHED, ELONGATED_PUBLISHED))
+    )
+    groups = list(real.groupby(keys)["time_s"])[:: 6 if options.quick else 1]
+    emulated_s = published.set_index(["network_model", *keys])["time_s"]
     platform, count = load_platform(PLATFORM), 2 if options.quick else RUNS
     # A quick trial is of another problem: its errors mean nothing.
     cases = [
@@ -44,7 +53,7 @@ def compared(options: Options) -> pandas.DataFrame:
     for ((n, p, q), real_s), outcome in zip(groups, predict_all(cases, "sampled"), strict=True):
         row = {"matrix_size": n, "proc_p": p, "proc_q": q, **columns_of(outcome.prediction, real_s)}
         for model in EMULATIONS:
-            row[f"{model}_s"] = published[model, n, p, q]
+            row[f"{model}_s"] = emulated_s[model, n, p, q]
             row[f"{model}_error_percent"] = 100.0 * (row[f"{model}_s"] / row["real_s"] - 1.0)
         rows.append(row)
     return pandas.DataFrame(rows)
@@ -56,16 +65,32 @@ def grid_hpl(n: int, p: int, q: int) -> Hpl:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
+    is_elongated = elongated(frame)
+    long, frame = frame[is_elongated], frame[~is_elongated]
     errors = frame["error_percent"].abs()
     means, worst = emulation_errors(frame, EMULATIONS)
+    long_worst = emulation_errors(long, EMULATIONS)[1]
     return [
         at_most("mean absolute error in time", MEAN_LIMIT_PERCENT, errors.mean(), published=means),
         at_most("largest absolute error in time", EACH_LIMIT_PERCENT, errors.max(), published=worst),
         *coverage_goals(frame),
+        at_most(
+            "elongated grids: largest absolute error in time",
+            ELONGATED_LIMIT_PERCENT,
+            long["error_percent"].abs().max(),
+            published=long_worst,
+        ),
+        at_most("elongated grids: largest half-width", ELONGATED_WIDTH_PERCENT, half_widths_percent(long).max()),
     ]
 
 
+def elongated(frame: pandas.DataFrame) -> pandas.Series:
+    """Which grids have fewer than ten rows or columns."""
+    return frame[["proc_p", "proc_q"]].min(axis=1) < 10
+
+
 def text(frame: pandas.DataFrame) -> str:
+    shapes, frame = frame, frame[~elongated(frame)]
     columns = {"real": "real_s", "predicted": "predicted_s"} | {model: f"{model}_s" for model in EMULATIONS}
     best = {name: grid_of(frame.loc[frame[column].idxmin()]) for name, column in columns.items()}
     order = {name: frame["real_s"].rank().corr(frame[column].rank()) for name, column in columns.items()}
@@ -73,10 +98,21 @@ def text(frame: pandas.DataFrame) -> str:
         (name, best[name], "–" if name == "real" else f"{order[name]:.2f}", bias(frame, column))
         for name, column in columns.items()
     ]
+    long = [
+        (
+            grid_of(row),
+            signed(row["error_percent"]),
+            f"±{width:.0f} %",
+            *(signed(row[f"{m}_error_percent"]) for m in EMULATIONS),
+        )
+        for row, width in zip(shapes.to_dict("records"), half_widths_percent(shapes), strict=True)
+        if min(row["proc_p"], row["proc_q"]) < 10
+    ]
     return f"""## Dahu: shape of the grid
 
 960 ranks on 30 nodes, N = 250,000, NB 128, 2ring, depth 1, binary exchange; `dahu-2020-01` against 7 real runs
-for each grid (June 2020). Error: mean of the predicted times / mean of the real times − 1 (`validation/geometry.py`).
+for each grid (June 2020); those of fewer than ten rows or columns are judged apart. Error: mean of the predicted
+times / mean of the real times − 1 (`validation/geometry.py`).
 
 {{goals}}
 
@@ -85,6 +121,8 @@ for each grid (June 2020). Error: mean of the predicted times / mean of the real
 {{cases}}
 
 {markdown(("", "best grid", "rank correlation with the real times", "bias"), summary)}
+
+{markdown(("elongated grid", "error", "half-width", *EMULATIONS), long)}
 """
 
 
@@ -99,6 +137,7 @@ def grid_of(row: "dict[str, object] | pandas.Series") -> str:
 
 def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
     """Times above, differences to the real mean below, by grid."""
+    frame = frame[~elongated(frame)]
     figure = Figure(figsize=(9, 6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     places = numpy.arange(len(frame), dtype=float)
@@ -127,4 +166,4 @@ def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
 
 
 if __name__ == "__main__":
-    run_study(compared, judged, text, picture, needs=(REAL, PUBLISHED))
+    run_study(compared, judged, text, picture, needs=(REAL, PUBLISHED, ELONGATED, ELONGATED_PUBLISHED))

@@ -173,7 +173,8 @@ struct Network {
     bool loopback_as_remote = false;     // one model, and one factor of a run, for both
     bool noncontiguous_modelled = false; // else they cost what those without gaps cost
     NetworkClass loopback_busy; // messages whose receiver computes between its probes for them; no segments: as above
-    NetworkClass remote_busy;
+    NetworkClass remote_busy;   // rendezvous messages between nodes whose other cores all compute
+    double ranks_on_full_node = 1.0;
     FlowFactor flow_factor = FlowFactor::bound;
     bool exact_sharing = false;   // max-min fair to the last digit, or its local bound (net::Sharing)
     double node_link_Bps = 1.0;   // up and down link of each node
@@ -217,6 +218,7 @@ struct Network {
         visit("noncontiguous_modelled", &Network::noncontiguous_modelled);
         visit("loopback_busy", &Network::loopback_busy);
         visit("remote_busy", &Network::remote_busy);
+        visit("ranks_on_full_node", &Network::ranks_on_full_node);
         visit("flow_factor", &Network::flow_factor);
         visit("exact_sharing", &Network::exact_sharing);
         visit("node_link_Bps", &Network::node_link_Bps, least_Bps, most_Bps);

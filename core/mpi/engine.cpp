@@ -47,6 +47,9 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
                     knows_fitted_sizes(network.remote_noncontiguous) || knows_fitted_sizes(network.loopback_busy) ||
                     knows_fitted_sizes(network.remote_busy)),
       plain_switch_(topology.is_plain_switch()) {
+    if (network.ranks_on_full_node > 1.0 && !network.remote_busy.segments.empty()) {
+        load_ = NodeLoad(node_of_rank, node_count_, network.ranks_on_full_node);
+    }
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         ranks_[rank].node = node_of_rank[rank];
@@ -474,7 +477,8 @@ std::uint32_t Engine::new_message() {
     }
     const std::uint32_t id = free_messages_.back();
     free_messages_.pop_back();
-    messages_[id] = {};
+    static const Message fresh; // copied faster than one made on the stack
+    messages_[id] = fresh;
     return id;
 }
 

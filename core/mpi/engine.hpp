@@ -8,6 +8,7 @@
 // handled in order of date, ties in the order of ranks, so that a simulation is the same on every machine.
 
 #include "models/network_model.hpp"
+#include "mpi/node_load.hpp"
 #include "mpi/operation.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/rank_state.hpp"
@@ -105,6 +106,9 @@ public:
         RankState& state = ranks_[rank];
         state.clock_s += seconds;
         state.shares_s[static_cast<std::size_t>(share)] += seconds;
+        if (share == Share::compute) {
+            load_.computes_until(rank, state.clock_s);
+        }
     }
     /// For operations that an application evaluates by itself, as a recurrence: the clock moves to `date_s`, and what
     /// passed is added as `shares`.
@@ -159,7 +163,12 @@ public:
         part(state.shares_s, Share::compute) = times.compute_s;
         part(state.shares_s, Share::probe) = times.probe_s;
         state.progress_s = times.progress_s;
+        load_.computes_until(rank, times.clock_s);
     }
+    /// Does the load of nodes slow the messages between them? Then what waits in learn_arrival() says how long it
+    /// computes if the message does not come before.
+    [[nodiscard]] bool load_matters() const noexcept { return load_.matters(); }
+    void computes_until(Rank rank, double date_s) noexcept { load_.computes_until(rank, date_s); }
     [[nodiscard]] const Shares& shares_s(Rank rank) const noexcept { return ranks_[rank].shares_s; }
 
     [[nodiscard]] Trace& trace() noexcept { return trace_; }
@@ -447,6 +456,7 @@ private:
     }
     /// Gives the message the costs of one whose receiver computes between its probes, where the network knows them.
     void become_busy(Message& message);
+    void meet_load(Message& message);
     Awaiter<void> wait(Rank rank, std::span<const std::uint32_t> requests, Call call, bool for_any);
     void post_irecv(Rank rank);
     void open_receive(Rank rank);
@@ -521,6 +531,7 @@ private:
     bool counts_sizes_;
     bool plain_switch_;
     double now_s_ = 0.0;
+    NodeLoad load_;
     std::vector<std::span<const std::byte>> companions_; // entries of rank 0
     std::vector<Rank> ready_;                            // ranks to be resumed before the next event
     std::vector<RankRequests> requests_;                 // empty where nobody has any

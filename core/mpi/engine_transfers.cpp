@@ -27,7 +27,7 @@ void Engine::become_busy(Message& message) {
     using models::LinkClass;
     const bool same = same_node(message.from, message.to);
     const models::NetworkClass& busy = same ? network_.loopback_busy : network_.remote_busy;
-    if (busy.segments.empty()) {
+    if (busy.segments.empty() || (!same && load_matters())) {
         return;
     }
     const models::Segment& segment = busy.at(message.bytes);
@@ -47,8 +47,29 @@ void Engine::become_busy(Message& message) {
     }
 }
 
+/// A rendezvous between nodes takes what it does between quiet ones, and of what it takes longer between nodes whose
+/// other cores all compute the share of those that compute now.
+void Engine::meet_load(Message& message) {
+    const double load = 0.5 * (load_.share(ranks_[message.from].node, now_s_) +
+                               load_.share(ranks_[message.to].node, now_s_));
+    if (load <= 0.0) {
+        return;
+    }
+    const models::Segment& quiet = network_.remote.at(message.bytes);
+    const models::Segment& busy = network_.remote_busy.at(message.bytes);
+    message.load_latency_s = std::max(-message.segment->latency_s, load * (busy.latency_s - quiet.latency_s));
+    const double busy_byte_s = 1.0 / busy.bandwidth_Bps;
+    message.load_byte_s = std::max(load * busy_byte_s - 1.0 / message.segment->bandwidth_Bps,
+                                   load * (busy_byte_s - 1.0 / quiet.bandwidth_Bps));
+    if (counts_sizes_) {
+        statistics_.use[static_cast<std::size_t>(models::LinkClass::remote_busy)].note(network_.remote_busy, busy,
+                                                                                       message.bytes);
+    }
+}
+
 double Engine::latency_s(const Message& message) const {
-    const double seconds = message.segment->latency_s + cable_latency_s(message.from, message.to);
+    const double seconds =
+        message.segment->latency_s + message.load_latency_s + cable_latency_s(message.from, message.to);
     return seconds * message.noise_factor + message.extra_s;
 }
 
@@ -72,7 +93,8 @@ double Engine::flows_on_way(std::uint32_t from, std::uint32_t to) const {
 }
 
 double Engine::lone_transfer_s(const Message& message) noexcept {
-    return message.segment->latency_s + message.bytes / message.segment->bandwidth_Bps;
+    return message.segment->latency_s + message.load_latency_s + message.bytes / message.segment->bandwidth_Bps +
+           message.bytes * message.load_byte_s;
 }
 
 Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, double bytes) const noexcept {
@@ -106,12 +128,16 @@ bool Engine::may_be_eager(double bytes) const noexcept {
 }
 
 void Engine::start_flow(std::uint32_t id) {
-    const Message& message = messages_[id];
+    Message& message = messages_[id];
     const std::uint32_t from = ranks_[message.from].node;
     const std::uint32_t to = ranks_[message.to].node;
     const bool same = from == to;
+    if (!same && !message.loose && message.protocol == models::Protocol::rendezvous && load_matters()) {
+        meet_load(message);
+    }
     const double link_Bps = same ? network_.loopback_Bps : network_.node_link_Bps;
-    const double segment_Bps = message.segment->bandwidth_Bps;
+    const double quiet_Bps = message.segment->bandwidth_Bps;
+    const double segment_Bps = message.load_byte_s == 0.0 ? quiet_Bps : 1.0 / (1.0 / quiet_Bps + message.load_byte_s);
     // A lone flow takes its fitted time. Faster than its link (or with flow_factor scale always), it loads the link
     // by bytes * link / segment bandwidth; else its segment's bandwidth bounds its rate.
     const bool scaled = segment_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;

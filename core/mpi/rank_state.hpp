@@ -102,6 +102,8 @@ struct alignas(128) Message { // one pair of cache lines
     double start_s = 0.0;  // of the transfer
     double noise_factor = 1.0;
     double extra_s = 0.0;   // of the transfer, on top of its segment
+    double load_latency_s = 0.0; // what cores that compute when the transfer begins add, and to the time of a byte
+    double load_byte_s = 0.0;
     double arrival_s = 0.0; // valid when known
 };
 

@@ -110,6 +110,38 @@ TEST(Engine, AMessageThatIsWaitedForIsNoMessageToABusyReceiver) {
     }
 }
 
+// Ranks 0 and 2 on one node, 1 and 3 on the other: 0 sends to 1, which waits, while 2 and 3 compute, or not.
+TEST(Engine, BetweenNodesARendezvousCostsWhatTheLoadOfBothNodesSaysAndNothingElseDoes) {
+    const auto transfer_s = [](bool sending_node_computes, bool receiving_node_computes, double bytes) {
+        models::Network net = with_busy_receivers();
+        net.ranks_on_full_node = 2.0;
+        Engine engine(net, {0, 1, 0, 1}, 2, 1, false);
+        double date_s = 0.0;
+        engine.run([&](Rank rank) -> Task {
+            if (rank == 0) {
+                co_await engine.send(0, 1, 7, bytes);
+            } else if (rank == 1) {
+                co_await engine.receive(1, 0, 7);
+                date_s = engine.clock(1);
+            } else if (rank == 2 ? sending_node_computes : receiving_node_computes) {
+                engine.compute(rank, 1e6);
+            }
+        });
+        return date_s;
+    };
+    for (const double bytes : {90.0, 500.0, 5000.0}) {
+        const models::Network net = with_busy_receivers();
+        const double quiet_s = transfer_s(false, false, bytes);
+        EXPECT_NEAR(quiet_s, received_s(net, false, bytes, [](Engine&) -> Task { co_return; }) - 0.5, 1e-12);
+        const double more_s = bytes < 1000.0 ? 0.0
+                                             : net.remote_busy.at(bytes).one_way_s(bytes) -
+                                                   net.remote.at(bytes).one_way_s(bytes);
+        EXPECT_NEAR(transfer_s(true, true, bytes), quiet_s + more_s, 1e-9);
+        EXPECT_NEAR(transfer_s(true, false, bytes), quiet_s + more_s / 2, 1e-9);
+        EXPECT_NEAR(transfer_s(false, true, bytes), quiet_s + more_s / 2, 1e-9);
+    }
+}
+
 TEST(Engine, AMessageWithGapsOfItsOwnCostIsSlowerToABusyReceiverByAsMuchAsOthers) {
     const auto received_by = [](const models::Network& net, bool gaps) {
         return received_s(net, false, 5000.0, probes_in_vain_and_waits, gaps);

@@ -47,6 +47,14 @@ public:
         }
         ++times_;
     }
+    /// Seconds of one such block without noise.
+    [[nodiscard]] double usual_s() const noexcept {
+        double seconds = 0.0;
+        for (const Call& call : std::span(calls_).first(count_)) {
+            seconds += call.cost.mean_s * call.cost.factor;
+        }
+        return seconds;
+    }
     void compute() {
         mpi::Engine::Times times = program_.engine_.times(rank_);
         models::MachineDay::Draws draws(program_.day_, rank_);
@@ -220,6 +228,10 @@ bool Program::Update::learn_arrival() {
     }
     next_ = Next::arrival;
     const Panel& incoming = *incoming_.panel();
+    if (program_.engine_.load_matters()) {
+        const ColumnCalls all(program_, at_, panel_, columns_);
+        program_.engine_.computes_until(at_.rank, program_.engine_.clock(at_.rank) + all.usual_s());
+    }
     return program_.engine_.begin(at_.rank, {.kind = mpi::Engine::Operation::Kind::learn_arrival,
                                              .receive_from = program_.rank_at(at_.row, incoming.source_column),
                                              .receive_tag = broadcast_tag(incoming)});

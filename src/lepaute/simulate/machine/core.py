@@ -53,6 +53,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
         for name in ("relative_sd", "correlation_s", "relative_sd_error", "correlation_error"):
             setattr(machine, f"wandering_{name}", getattr(platform.wandering, name))
     _fill_network(machine.network, platform.network)
+    machine.network.ranks_on_full_node = platform.nodes.cores / threads
     machine.topology = core_topology(platform)
     return machine
 

@@ -130,7 +130,7 @@ class Loopback(Value):
 
 
 class Remote(Value):
-    """Messages between nodes; all fields as in Loopback."""
+    """Messages between nodes; all fields as in Loopback, but `busy`: rendezvous messages while all other cores compute."""
 
     segments: Segments
     noncontiguous: Segments | None = None
