@@ -62,12 +62,11 @@ NO_BOUND = 1_000_000
 #: What else goes into the network of such a platform.
 BUSY_SOURCE = (
     " (receivers inside MPI), network_fit/pingpong_*.csv.gz (such receivers, large messages), "
-    "network_fit/ringrong_*.csv (ranks that compute between their probes), dlacpy of hpl_kernels.csv (copies of a node)"
+    "network_fit/ringrong_*.csv (ranks that compute between their probes)"
 )
 #: What of such a network no experiment tells.
 BUSY_LIMITS = (
-    " Messages inside a node share what its cores copy together. Whether many ranks that send at once queue at the "
-    "interface of their node was not measured."
+    " Whether many ranks of a node that send at once queue at its interface was not measured."
 )
 #: The platform whose small kernels are scaled by dgemm to cores that nobody measured.
 MEASURED_CORE = "dahu-2020-01"

@@ -12,7 +12,6 @@ from scripts.dgemm_calibrations import rows_of
 IDLE = "optimistic"
 #: Sizes at which the durations of the ring are the wait for the receiver's probe.
 PLATEAU_BYTES = (16_000, 64_000)
-CORES = 32
 #: Seconds per byte of a piece whose durations do not grow with the size.
 MIN_SLOPE = 1e-15
 
@@ -46,21 +45,14 @@ def dahu_network(source: dict[str, Any], reference: Path) -> dict[str, Any]:
         "flow_factor": "bound",
         "node_link": {"bandwidth_Bps": remote["link"]["bandwidth_Bps"]},
         "loopback": {
-            "shared": True,
-            "bandwidth_Bps": copy_rate(reference),
+            "shared": False,
+            "bandwidth_Bps": local["link"]["bandwidth_Bps"],
             **classes["local"],
             "busy": busy["local"],
         },
         "remote": {**classes["remote"], "busy": busy["remote"]},
         "costs": {f"{call}_s": source["costs"][f"{call}_s"] or 0.0 for call in ("iprobe", "test", "wtime")},
     }
-
-
-def copy_rate(reference: Path) -> float:
-    """Bytes per second that the cores of a node copy together: HPL_dlacpy, 8 bytes an element, on all of them at once."""
-    rows = rows_of(reference / "dahu" / "kernels" / "hpl_kernels.csv")
-    element_s = next(float(row["mean_coefficient"]) for row in rows if row["kernel"] == "dlacpy")
-    return tidy(CORES * 8 / element_s, 6)
 
 
 def segments(link_class: dict[str, Any], route_latency_s: float, thresholds: dict[str, int]) -> list[dict[str, Any]]:
