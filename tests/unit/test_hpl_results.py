@@ -147,7 +147,7 @@ def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     whole = json.loads(capsys.readouterr().out)
     told = whole["verifications"]
     assert json.loads((folder / "verification.json").read_text()) == whole
-    assert list(whole)[:3] == ["verdict", "answer", "decision"]
+    assert list(whole)[:3] == ["answer", "verdict", "decision"]
     assert (whole["verdict"], whole["causes"][0]["cause"]) == ("slower", "blas_threads")
     figures = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", Path(report[1]).read_text().replace("\u00a0", " "))
     measured_s, length, predicted_s = re.search(

@@ -244,7 +244,7 @@ def _show(
 
     Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
     to be."""
-    from lepaute.cli.compare_text import answered_comparison
+    from lepaute.cli.compare_text import answered_comparison, answers_of
     from lepaute.measure.compare.report import all_data, annotations_text, junit_text, markdown_text
     from lepaute.measure.compare.wording import gate
 
@@ -258,7 +258,11 @@ def _show(
         with options.markdown.open("a", encoding="utf-8") as file:
             file.write(markdown_text(comparisons, gates))
     if options.as_json:
-        several = {"reference": comparisons[0].left, "comparisons": [each.to_dict() for each in comparisons]}
+        several = {
+            "answer": "; ".join(answers_of(comparisons)),
+            "reference": comparisons[0].left,
+            "comparisons": [each.to_dict() for each in comparisons],
+        }
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))

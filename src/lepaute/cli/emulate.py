@@ -13,7 +13,14 @@ import typer
 
 from lepaute.cli.against import alternatives, compared_with
 from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
-from lepaute.cli.prediction_answer import answered, answered_emulation, answered_scaling
+from lepaute.cli.prediction_answer import (
+    answer_of,
+    answer_of_emulation,
+    answer_of_scaling,
+    answered,
+    answered_emulation,
+    answered_scaling,
+)
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
 from lepaute.cli.terminal import json_text, note, simulated_date
 from lepaute.errors import InputError
@@ -166,7 +173,8 @@ def program(
             if compared:
                 objects[0]["differences"] = [each.to_dict() for each in compared]
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
-            print(json_text(several if points else objects[0]))
+            answer = answer_of_scaling(points) if points else answer_of_emulation(predictions[0])
+            print(json_text({"answer": answer, **(several if points else objects[0])}))
         else:
             width = terminal_columns(sys.stderr)
             if sys.stdout.isatty() and sys.stderr.isatty():
@@ -225,7 +233,8 @@ def hpl(
             predictions = predict_all(hpls, simulation.given_platform, request, progress=on_share)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
-            print(json_text({"predictions": objects} if from_file or len(hpls) > 1 else objects[0]))
+            content = {"predictions": objects} if from_file or len(hpls) > 1 else objects[0]
+            print(json_text({"answer": "; ".join(map(answer_of, predictions)), **content}))
         else:
             width = terminal_columns()
             print("\n".join(answered(prediction, width, details=details) for prediction in predictions))

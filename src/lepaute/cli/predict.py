@@ -221,13 +221,16 @@ def _content(
     sweep: "Sweep", points: "Sequence[ScalingPoint]", compared: Sequence[Compared], *, as_list: bool
 ) -> dict[str, Any]:
     """The JSON;  points : of several grids;  as_list : a single prediction, too."""
+    from lepaute.cli.prediction_answer import answer_of, answer_of_scaling, answers_of_sweep
+
     objects = [prediction.to_dict() for prediction in sweep.predictions]
     if compared:
         objects[0]["differences"] = [other.to_dict() for other in compared]
     if len(objects) == 1 and not as_list:
-        return objects[0]
+        return {"answer": answer_of(sweep.predictions[0]), **objects[0]}
+    answer = answer_of_scaling(points) if points else "; ".join(answers_of_sweep(sweep))
     scaling = {"scaling": [point.to_dict() for point in points]} if points else {}
-    return {"predictions": objects, **sweep.to_dict(), **scaling}
+    return {"answer": answer, "predictions": objects, **sweep.to_dict(), **scaling}
 
 
 def _texts(

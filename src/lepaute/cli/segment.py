@@ -86,7 +86,9 @@ def command(
         again = shlex.join(["lepaute", "segment", str(file), *words, "--report", str(report)])
         write_atomic(report, page(durations, line, file.name, again))
     if as_json:
-        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
+        objects = list(map(as_object, chosen, lines))
+        answer = " ".join(each["answer"] for each in objects)
+        print(json_text({"answer": answer, "file": str(file), "tables": objects, "omitted": omitted}))
     else:
         width = terminal_columns()
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
@@ -125,8 +127,8 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     from lepaute.measure.fit.segment_report import sentence
 
     return {
-        "name": table.name,
         "answer": sentence(table, line),
+        "name": table.name,
         **line.decision.to_dict(),
         "size_column": table.x_name,
         "duration_column": table.y_name,

@@ -85,8 +85,8 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "verdict": self.value,
             "answer": self.text,
+            "verdict": self.value,
             **self.decision.to_dict(),
             "error_percent": self.error_percent,
             "causes": [asdict(cause) for cause in self.causes],
