@@ -18,7 +18,7 @@ from lepaute.stats.decision import Decision, Weakness
 MIN_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
 MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
-_MANY_TIMES = 2.0  # from here on a ratio is not told in per cent
+_MANY_TIMES, _FAR = 2.0, 3.0  # from here on a ratio is not told in per cent, or an error
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
 LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
@@ -206,6 +206,17 @@ def times_as_long(ratio: float) -> str:
     return f"{change_in_words(ratio, 'longer', 'shorter')} than"
 
 
+def error_text(error_percent: float) -> str:
+    """An error in per cent; of what was predicted many times as long as measured, that: 433 times as long."""
+    if _is_percent(error_percent):
+        return f"{error_percent:+.1f} %"
+    return times_as_long(1.0 + error_percent / 100.0).removesuffix(" as")
+
+
+def _is_percent(error_percent: float) -> bool:
+    return not (error_percent >= 100.0 * (_FAR - 1.0) or error_percent <= 100.0 * (1.0 / _FAR - 1.0))  # NaN is
+
+
 def _wide(judged: "pandas.DataFrame") -> str:
     """What follows from intervals that nearly any run is inside of."""
     ratio = float((judged["high_s"] / judged["low_s"].where(judged["low_s"] > 0.0)).median())
@@ -306,5 +317,8 @@ def _errors(table: "pandas.DataFrame", column: str, basis: str = "") -> str:
     large = table[table["n"] >= LARGE_N] if "n" in table else table
     beside = ", ".join(filter(None, [basis, f"N ≥ {LARGE_N}" if 0 < len(large) < len(table) else ""]))
     errors = (large if len(large) else table)[column]
-    size = f"error {errors.mean():+.1f}" if len(errors) == 1 else f"mean absolute error {errors.abs().mean():.1f}"
+    largest, single = float(errors[errors.abs().idxmax()]), len(errors) == 1
+    if not _is_percent(largest if single else errors.abs().mean()):
+        return f"predicted {'' if single else 'up to '}{times_as_long(1.0 + largest / 100.0)} measured"
+    size = f"error {largest:+.1f}" if single else f"mean absolute error {errors.abs().mean():.1f}"
     return f"{size} %{beside and f' ({beside})'}"
