@@ -73,7 +73,7 @@ def test_the_answer_begins_with_the_difference_and_the_program_prints_once(folde
     assert said.out == "round and round\n"
     lines = [line for line in said.err.splitlines() if " against " in line or " takes " in line]
     assert lines[0].startswith("collectives mpich against the default: 0 % (one run")
-    assert lines[1].startswith("network.costs.wtime_s 1e-6 against the platform as it is: ")
+    assert lines[1].startswith("network.costs.wtime_s 1e-6 against the unchanged platform: ")
     assert lines[2].startswith("ring takes ")
 
 

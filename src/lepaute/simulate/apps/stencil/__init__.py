@@ -59,11 +59,20 @@ class Stencil(Application):
     )
 
     cells: tuple[int, int, int] = field(
-        metadata=option("cells along x, y and z, as 512x512x512", parse=partial(box_of, name="cells"))
+        metadata=option(
+            "cells along x, y and z, as 512x512x512",
+            parse=partial(box_of, name="cells", such_as="512x512x512"),
+            metavar="XxYxZ",
+        )
     )
     grid: tuple[int, int, int] = field(
         default=(1, 1, 1),
-        metadata=option("processes along x, y and z, as 4x4x2", parse=partial(box_of, name="grid"), default="1x1x1"),
+        metadata=option(
+            "processes along x, y and z, as 4x4x2",
+            parse=partial(box_of, name="grid", such_as="4x4x2"),
+            default="1x1x1",
+            metavar="XxYxZ",
+        ),
     )
     iterations: int = field(
         default=100, metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), minimum=1)
