@@ -175,9 +175,7 @@ def test_nodes_that_are_well_end_with_status_zero_and_what_is_not_confirmed_has_
     status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]")
     assert status == 3
     assert "3 nodes, 6 CPUs" in text
-    assert text.startswith(
-        "No change is confirmed, but unconfirmed change of demo node[1-12], since 2026-01-31: mean_freq"
-    )
+    assert text.startswith("Not confirmed: demo node[1-12], since 2026-01-31: mean_freq")
     status, text = answer(capsys, "test", "--store", tested, "--node", "node[1-2,4]", "--until", "2026-01-30")
     assert (status, text.splitlines()[0]) == (0, "No open regression in 6 CPUs since 2026-01-02")
     assert answer(capsys, "test", "--store", tested, "--until", "2026-02-08")[0] == 0, "before the fault"
@@ -272,7 +270,7 @@ def test_an_event_that_explains_a_regression_ends_it(tested, tmp_path, capsys):
     (event,) = found(capsys, "events", "add", *words, "--store", store)["ids"]
     status, text = answer(capsys, "test", "--store", store)
     assert status == 3
-    assert text.startswith("No change is confirmed, but unconfirmed change of demo node[1-12], since 2026-01-31: ")
+    assert text.startswith("Not confirmed: demo node[1-12], since 2026-01-31: ")
     assert "; 6 of 24 CPUs cannot be judged\n" in text
     assert "demo node7 cpu 0, 1: 3 more jobs" in answer(capsys, "test", "--store", store, "--details")[1]
     withdrawn = answer(capsys, "events", "withdraw", event[:8], "--reason", "not yet", "--store", store)[1]

@@ -341,6 +341,8 @@ def open_text(reports: Sequence[Regression], noticed: Iterable[Notice], where: s
     more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
     caveat = f"{others[0].caveat}{more}" if others else ""
     if not reports:
+        if caveat and others[0].kind != UNLIKE_PEERS:
+            return f"Not confirmed{where}: {others[0]}{more}"
         return f"No change is confirmed{where}, but {caveat}" if caveat else ""
     largest = f"{'the largest ' * (len(reports) > 1)}{_largest_text(reports[0])}"
     return "; ".join(filter(None, [f"{counted(len(reports), 'open regression')}{where}: {largest}", caveat]))
