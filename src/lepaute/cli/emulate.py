@@ -22,8 +22,8 @@ from lepaute.cli.prediction_answer import (
     answered_scaling,
 )
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
-from lepaute.cli.terminal import json_text, note, simulated_date
-from lepaute.errors import InputError
+from lepaute.cli.terminal import FASTER, announce, json_text, note, simulated_date
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
@@ -40,6 +40,7 @@ from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
     from lepaute.simulate import Prediction
+    from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.smpi.emulate import Keep
 
 app = App(
@@ -49,6 +50,8 @@ app = App(
 )
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
+#: From so many ranks on, one in so many of them is tried first, for so many seconds at most, to tell what all will take.
+MANY_RANKS, RANKS_OF_TRIAL, TRIAL_S = 256, 16, 60.0
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,9 @@ def program(
         others = alternatives(against or [], programs, simulation, placement, first)
         besides = len(others) + (len(others) + len(counts) > 1)  # the first one once more, with other noise
         parts, runs = besides + 1, simulation.runs * (len(counts) + besides)
-        with simulated_date(runs, options.timeout) as (on_progress, on_share, end_line):
+        all_ranks = simulation.runs * (sum(counts) + besides * counts[0])
+        is_known = max(counts) >= MANY_RANKS and _announced(replace(first, np=max(counts)), simulation, all_ranks)
+        with simulated_date(runs, options.timeout, announced=is_known) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
                 on_line=None if as_json else partial(_pass_on, unfiltered(sys.stdout), end_line),
@@ -193,6 +198,22 @@ def program(
         _write_trace(traces, folder, predictions[0])
     for name in options.unused():
         note(f"lepaute: {name} has no effect: no computing is timed")
+
+
+def _announced(run: "ProgramRun", simulation: Simulation, ranks: int) -> bool:
+    """Whether a trial on some of the ranks told how long the emulation of so many in all takes, which is announced."""
+    from lepaute.simulate.smpi.emulate import Smpi
+
+    trial = replace(run, np=run.np // RANKS_OF_TRIAL).application
+    note(f"lepaute: trying {trial.ranks} of {run.np} ranks, to tell how long all will take")
+    request = replace(simulation.request(engine=Smpi(limits=Limits(TRIAL_S))), runs=1)
+    try:
+        (tried,) = predict_all([trial], simulation.given_platform, request)
+    except LepauteError as problem:
+        note(f"lepaute: the trial tells nothing: {problem}")
+        return False
+    announce(tried.simulation.wall_s * ranks / trial.ranks, f"if each rank does what it did in the trial; {FASTER}")
+    return True
 
 
 @app.command()

@@ -28,6 +28,8 @@ LINE_EVERY_S = 60.0
 MAX_NAME = 18
 #: Of the work, and seconds: with less behind nothing is said of the time that is left.
 MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
+#: What an emulation may be replaced by.
+FASTER = "a recorded run is replayed in seconds (lepaute record, predict trace)"
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
@@ -203,7 +205,7 @@ def _drawn_bar() -> "Progress":
 
 @contextmanager
 def simulated_date(
-    runs: int, most_s: float, whole_s: float | None = None, every_s: float = 1.0
+    runs: int, most_s: float, whole_s: float | None = None, every_s: float = 1.0, *, announced: bool = False
 ) -> Iterator[tuple[Callable[[float], None], Callable[[float], None], Callable[[], None]]]:
     """Gives functions that are told the simulated date of a run, and the share of the runs that is done: shows both on
     standard error, with the time left; where that is no terminal, a line a minute. A second after it has begun it is
@@ -212,10 +214,11 @@ def simulated_date(
     runs, most_s : how many there are, and the seconds after which one is ended
     whole_s : simulated seconds of each run, as predicted, by which it is told how long it will take; None: how long a
         program will run is not known in advance
+    announced : it has been announced
     """
     terminal = unfiltered(sys.stderr) if sys.stderr.isatty() else None
     began_s = last_s = time.monotonic()
-    period_s, announced, done, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0, 0.0
+    period_s, done, behind = LINE_EVERY_S if terminal is None else every_s, 0.0, 0.0
     is_open = False
     pace = _Pace(began_s)
 
@@ -233,8 +236,7 @@ def simulated_date(
             announced, what = True, f"emulating {counted(runs, 'run')}"
             if not behind:
                 most = f"as long as all ranks compute, on one core, {duration(most_s)} at most"
-                faster = "a recorded run is replayed in seconds (lepaute record, predict trace)"
-                note(f"lepaute: {what}; its duration is not known in advance: {most}; {faster}")
+                note(f"lepaute: {what}; its duration is not known in advance: {most}; {FASTER}")
             elif (to_come_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
                 announce(to_come_s, what)
         if now_s - last_s < period_s:
