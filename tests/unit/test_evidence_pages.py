@@ -133,18 +133,5 @@ def test_the_page_fits_a_screen_and_a_telephone_without_a_network(browser, tmp_p
         assert shown > 250
 
 
-def test_a_picture_that_is_wider_than_a_telephone_says_that_it_scrolls(browser, page_file: Path) -> None:
-    for width, says in ((400, True), (1000, False)):
-        context = browser.new_context(viewport={"width": width, "height": 900})
-        tab = context.new_page()
-        tab.goto(page_file.as_uri())
-        hints = tab.evaluate(
-            "[...document.querySelectorAll('.scroll:has(svg.drawn)')].map(e => getComputedStyle(e, '::before').content)"
-        )
-        assert hints
-        assert all(("scroll sideways" in hint) == says for hint in hints)
-        context.close()
-
-
 def test_a_replay_without_days_is_a_page_too() -> None:
     assert "No day has a test or an alarm" in page(Replayed((), (), 0, 0.05, 1e-4, "no node"))

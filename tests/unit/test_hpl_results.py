@@ -254,7 +254,7 @@ def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_pat
     )
     told = re.match(verdict, out)
     assert told
-    assert f"predicted {told[1]} times as long as measured" in " ".join(out.split())
+    assert f"error {told[1]} times as long (predicted relative to measured)" in " ".join(out.split())
     assert f"  {told[1]} times as long  " in out
 
 

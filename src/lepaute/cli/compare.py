@@ -244,7 +244,7 @@ def _show(
 
     Raises typer.Exit: 5 where a library failed, 1 where one is slower than it may be, 3 where that is not known and is
     to be."""
-    from lepaute.cli.compare_text import answered_comparison, answers_of
+    from lepaute.cli.compare_text import answered_comparison
     from lepaute.measure.compare.report import all_data, annotations_text, junit_text, markdown_text
     from lepaute.measure.compare.wording import gate
 
@@ -259,7 +259,7 @@ def _show(
             file.write(markdown_text(comparisons, gates))
     if options.as_json:
         several = {
-            "answer": "; ".join(answers_of(comparisons)),
+            "answer": "; ".join(each.answer for each in comparisons),
             "reference": comparisons[0].left,
             "comparisons": [each.to_dict() for each in comparisons],
         }

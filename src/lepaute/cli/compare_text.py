@@ -24,7 +24,8 @@ def answered_comparison(
     comparisons: "Sequence[Comparison]", facts: Sequence[tuple[str, str]], width: int, *, details: bool = False
 ) -> str:
     """The answers, what they rest on, and a table; facts: of what was just measured, what each is and its text."""
-    answers = answers_of(comparisons)
+    failed_first = sorted(comparisons, key=lambda each: not each.failures)
+    answers = [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in failed_first]
     before = [answer_text(answer, (), (), width) for answer in answers[:-1]]
     several = len({comparison.right for comparison in comparisons}) > 1
     table = _table_beside_reference(comparisons, width) if several else _table(comparisons, width)
@@ -45,12 +46,6 @@ def answered_comparison(
         more = f"; {len(found) - 1} more: --details" if len(found) > 1 else ""
         facts_shown.append(("also", f"{found[0]}{more}"))
     return "\n".join([*before, answer_text(answers[-1], facts_shown, warnings, width), table, *effects])
-
-
-def answers_of(comparisons: "Sequence[Comparison]") -> list[str]:
-    """Of libraries that failed first."""
-    failed_first = sorted(comparisons, key=lambda each: not each.failures)
-    return [f"{each.answer[:1].upper()}{each.answer[1:]}" for each in failed_first]
 
 
 def _distinct(comparisons: "Sequence[Comparison]", lines_of: "Callable[[Comparison], Sequence[str]]") -> list[str]:

@@ -13,21 +13,14 @@ import typer
 
 from lepaute.cli.against import alternatives, compared_with
 from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
-from lepaute.cli.prediction_answer import (
-    answer_of,
-    answer_of_emulation,
-    answer_of_scaling,
-    answered,
-    answered_emulation,
-    answered_scaling,
-)
+from lepaute.cli.prediction_answer import answered, answered_emulation, answered_scaling
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
-from lepaute.cli.terminal import FASTER, announce, json_text, note, simulated_date
+from lepaute.cli.terminal import FASTER, announce, answer_in, json_text, note, simulated_date
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
-from lepaute.kit.printable import terminal_columns, unfiltered
+from lepaute.kit.printable import UNLIMITED, terminal_columns, unfiltered
 from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.hpl_source import SHA256, unpack_source
@@ -50,7 +43,7 @@ app = App(
 )
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
-#: From so many ranks on, one in so many of them is tried first, for so many seconds at most, to tell what all will take.
+#: From so many ranks on, one in so many is tried first, for so many seconds at most, to tell what all will take.
 MANY_RANKS, RANKS_OF_TRIAL, TRIAL_S = 256, 16, 60.0
 
 
@@ -178,8 +171,8 @@ def program(
             if compared:
                 objects[0]["differences"] = [each.to_dict() for each in compared]
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
-            answer = answer_of_scaling(points) if points else answer_of_emulation(predictions[0])
-            print(json_text({"answer": answer, **(several if points else objects[0])}))
+            text = answered_scaling(points, UNLIMITED) if points else answered_emulation(predictions[0], UNLIMITED)
+            print(json_text({"answer": answer_in(text), **(several if points else objects[0])}))
         else:
             width = terminal_columns(sys.stderr)
             if sys.stdout.isatty() and sys.stderr.isatty():
@@ -255,7 +248,11 @@ def hpl(
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             content = {"predictions": objects} if from_file or len(hpls) > 1 else objects[0]
-            print(json_text({"answer": "; ".join(map(answer_of, predictions)), **content}))
+            print(
+                json_text(
+                    {"answer": "; ".join(answer_in(answered(each, UNLIMITED)) for each in predictions), **content}
+                )
+            )
         else:
             width = terminal_columns()
             print("\n".join(answered(prediction, width, details=details) for prediction in predictions))

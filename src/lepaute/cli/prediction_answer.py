@@ -37,17 +37,13 @@ MIN_OUTSIDE = 0.005
 def answered(prediction: "Prediction", width: int, *, besides: Sequence[Prediction] = (), details: bool = False) -> str:
     """One prediction on a terminal of `width` columns, or in a file; besides : what it is compared with, whose caveats
     join its own."""
-    answer = answer_of(prediction)
+    rate, peak = prediction.rate, peak_gflops(prediction)
+    of_peak = "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
+    answer = with_slow_state(takes(prediction) + of_peak, prediction)
     if details:
         return details_text(answer, readable(prediction), width)
     facts = [("run", where_run(prediction)), *_facts(prediction)]
     return answer_text(answer, facts, _caveats(prediction, besides), width)
-
-
-def answer_of(prediction: "Prediction") -> str:
-    rate, peak = prediction.rate, peak_gflops(prediction)
-    of_peak = "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
-    return with_slow_state(takes(prediction) + of_peak, prediction)
 
 
 def answered_emulation(
@@ -56,18 +52,14 @@ def answered_emulation(
     run = prediction.first
     assert run is not None
     assert run.emulated is not None
-    emulated, answer = run.emulated, answer_of_emulation(prediction)
+    emulated, on = run.emulated, f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
+    answer = with_slow_state(f"{takes(prediction)} {on}", prediction)
     if details:
         return details_text(answer, readable_emulation(prediction), width)
     facts = [("compute", computing_of(emulated))]
     if emulated.program_s != emulated.time_s:
         facts.append(("whole", f"{significant(emulated.program_s, 4)} s with what is not timed"))
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction, besides), width)
-
-
-def answer_of_emulation(prediction: "Prediction") -> str:
-    on = f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
-    return with_slow_state(f"{takes(prediction)} {on}", prediction)
 
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
@@ -111,14 +103,20 @@ def _caveats(prediction: "Prediction", besides: Sequence[Prediction]) -> list[st
 
 
 def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
-    """The answers, how sure that is, and what parameters change; then a table of all."""
+    """Several combinations: the fastest by problem, how sure that is, and what parameters change; of problems
+    that were predicted once each, under the same choices, the shortest and the longest. Then a table of all."""
     predictions, where = sweep.predictions, f" on {sweep.predictions[0].platform_name}"
-    answers = answers_of_sweep(sweep)
-    if _is_one_choice(sweep):
+    if len(sweep.problems) == len(predictions) and len(set(map(_choices, predictions))) == 1:
+        ends = (pick(predictions, key=lambda case: case.time_s.mean) for pick in (min, max))
+        range_s = " to ".join(f"{case.time_s.figure()} s ({case.application.problem.words})" for case in ends)
+        answers = [f"{predictions[0].application.title} takes {range_s}"]
         slow = [with_slow_state(case.application.problem.words, case) for case in predictions if case.any]
         facts, where = [("run", _choices(predictions[0])), *(("slow", text) for text in slow if ". " in text)], ""
     else:
-        effects = [] if len(sweep.problems) > 1 else effect_lines(predictions)[1:]
+        several = len(sweep.problems) > 1
+        texts = [(fastest(case, f" for {case.problem}" if several else ""), case.best) for case in sweep.problems]
+        answers = [text if best is None else with_slow_state(text, best) for text, best in texts]
+        effects = [] if several else effect_lines(predictions)[1:]
         facts = [("choice", line.strip()) for line in effects[:MAX_PARAMETERS]] if len(effects) > 1 else []
     table = _table(sweep, width, len(predictions) if details else _MAX_ROWS)
     if details:
@@ -127,23 +125,6 @@ def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
         facts += _facts_of_sweep(sweep, where)
         text = answer_text(answers[-1], facts, caveats(predictions), width)
     return "\n".join([*answers[:-1], text, table])
-
-
-def answers_of_sweep(sweep: Sweep) -> list[str]:
-    """The fastest of each problem; of problems that were predicted once each, under the same choices, the shortest and
-    the longest."""
-    predictions, several = sweep.predictions, len(sweep.problems) > 1
-    if _is_one_choice(sweep):
-        ends = (pick(predictions, key=lambda case: case.time_s.mean) for pick in (min, max))
-        range_s = " to ".join(f"{case.time_s.figure()} s ({case.application.problem.words})" for case in ends)
-        return [f"{predictions[0].application.title} takes {range_s}"]
-    texts = [(fastest(case, f" for {case.problem}" if several else ""), case.best) for case in sweep.problems]
-    return [text if best is None else with_slow_state(text, best) for text, best in texts]
-
-
-def _is_one_choice(sweep: Sweep) -> bool:
-    predictions = sweep.predictions
-    return len(sweep.problems) == len(predictions) and len(set(map(_choices, predictions))) == 1
 
 
 def _choices(prediction: Prediction) -> str:
@@ -198,14 +179,10 @@ def _facts_of_sweep(sweep: Sweep, where: str) -> list[tuple[str, str]]:
     return [*facts, ("from", f"{counted(runs, 'simulated run')}{where}")]
 
 
-def answer_of_scaling(points: "Sequence[ScalingPoint]") -> str:
-    return with_slow_state(scaling_answer(points), points[-1].prediction)
-
-
 def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: bool = False) -> str:
     """Several numbers of ranks: the time on most of them, a table, and the caveats."""
     predictions, first = [point.prediction for point in points], points[0]
-    answer = answer_of_scaling(points)
+    answer = with_slow_state(scaling_answer(points), predictions[-1])
     # Left out first where the terminal is narrow: the run where the number of ranks tells it, else intervals.
     drop = (1, 5, 3) if len({point.ranks for point in points}) == len(points) else (5, 3, 1)
     titles = ["ranks", "run", "time s", "95 % interval", "speed-up", "95 % interval of it", "efficiency"]

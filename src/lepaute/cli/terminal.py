@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -90,6 +91,11 @@ def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence
     room = max([7, *(len(name) + 1 for name, _ in known if 7 < len(name) <= MAX_NAME)])
     lines = [folded(answer, width, 2), *(folded(f"  {name:<{room}} {text}", width, room + 3) for name, text in known)]
     return "\n".join([*lines, *([caveat_line(caveats, width)] if caveats else [])])
+
+
+def answer_in(text: str) -> str:
+    """The answer of a text of `answer_text` whose lines are not folded: the lines before what it rests on."""
+    return "; ".join(takewhile(lambda line: not line.startswith("  "), text.split("\n")))
 
 
 def details_text(answer: str, details: str, width: int) -> str:

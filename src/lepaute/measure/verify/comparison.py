@@ -208,13 +208,9 @@ def times_as_long(ratio: float) -> str:
 
 def error_text(error_percent: float) -> str:
     """An error in per cent; of what was predicted many times as long as measured, that: 433 times as long."""
-    if _is_percent(error_percent):
-        return f"{error_percent:+.1f} %"
-    return times_as_long(1.0 + error_percent / 100.0).removesuffix(" as")
-
-
-def _is_percent(error_percent: float) -> bool:
-    return not (error_percent >= 100.0 * (_FAR - 1.0) or error_percent <= 100.0 * (1.0 / _FAR - 1.0))  # NaN is
+    ratio = 1.0 + error_percent / 100.0
+    is_far = ratio >= _FAR or ratio <= 1.0 / _FAR
+    return times_as_long(ratio).removesuffix(" as") if is_far else f"{error_percent:+.1f} %"
 
 
 def _wide(judged: "pandas.DataFrame") -> str:
@@ -317,8 +313,6 @@ def _errors(table: "pandas.DataFrame", column: str, basis: str = "") -> str:
     large = table[table["n"] >= LARGE_N] if "n" in table else table
     beside = ", ".join(filter(None, [basis, f"N ≥ {LARGE_N}" if 0 < len(large) < len(table) else ""]))
     errors = (large if len(large) else table)[column]
-    largest, single = float(errors[errors.abs().idxmax()]), len(errors) == 1
-    if not _is_percent(largest if single else errors.abs().mean()):
-        return f"predicted {'' if single else 'up to '}{times_as_long(1.0 + largest / 100.0)} measured"
-    size = f"error {largest:+.1f}" if single else f"mean absolute error {errors.abs().mean():.1f}"
-    return f"{size} %{beside and f' ({beside})'}"
+    mean, largest = errors.abs().mean(), error_text(max(errors, key=abs))
+    several = f"mean absolute error {mean:.1f} %" if mean < 100.0 * (_FAR - 1.0) else f"errors up to {largest}"
+    return f"{f'error {largest}' if len(errors) == 1 else several}{beside and f' ({beside})'}"

@@ -126,8 +126,7 @@ def _calls_table(trace: Trace, width: int = UNLIMITED) -> str:
 
 MAX_ROWS = 24
 MAX_BARS = 128
-#: Of the time of a rank or step: the largest difference of a part between alike ones, and a part worth a column.
-MAX_DIFFERENCE, MIN_COLUMN = 0.02, 0.0005
+MAX_DIFFERENCE = 0.02  # of the time of a rank or step, between parts of alike ones
 
 
 def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED, *, details: bool = False) -> str:
@@ -147,14 +146,11 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int, *, brief: bool = Fals
 
     brief : as `breakdown_text` has them without details
     """
-    by_rank_s, by_step_s = (
-        _alike(numbers, parts_s) if brief else dict(zip(map(str, numbers), parts_s, strict=True))
-        for numbers, parts_s in ((breakdown.ranks, breakdown.by_rank_s), (breakdown.steps, breakdown.by_step_s))
+    within, alike = (
+        (MAX_DIFFERENCE, f", those alike within {100.0 * MAX_DIFFERENCE:.0f} % in one row") if brief else (-1.0, "")
     )
-    alike_ranks, alike_steps = (
-        f", those alike within {100.0 * MAX_DIFFERENCE:.0f} % in one row" * (len(rows) < len(numbers))
-        for rows, numbers in ((by_rank_s, breakdown.ranks), (by_step_s, breakdown.steps))
-    )
+    by_rank_s = _alike(breakdown.ranks, breakdown.by_rank_s, within)
+    by_step_s = _alike(breakdown.steps, breakdown.by_step_s, within)
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     categories = [category.replace("_", " ") for category in CATEGORIES]
@@ -174,9 +170,9 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int, *, brief: bool = Fals
     of_steps = [(step, row.sum(), *row[:-1]) for step, row in by_step_s.items()]
     heads = {
         "All ranks together" + (estimate if breakdown.estimated else ""): ("where", "time", "share"),
-        f"Each rank, per cent of its time{alike_ranks}": ("rank", "time", *categories),
+        f"Each rank, per cent of its time{alike}": ("rank", "time", *categories),
         "Kernels and MPI routines": ("call", "calls", "time", "share", "median"),
-        f"Each step, all ranks together{alike_steps}": ("step", "time", *categories[:-1]),
+        f"Each step, all ranks together{alike}": ("step", "time", *categories[:-1]),
     }
     in_seconds: tuple[tuple[Sequence[int], ...], ...] = ((1,),), ((1,),), ((2,), (4,)), (range(1, 1 + len(categories)),)
     most = (len(categories), most_rows, 2 * most_rows, most_rows)
@@ -184,23 +180,19 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int, *, brief: bool = Fals
     parts: tuple[Sequence[Sequence[object]], ...] = of_all, of_ranks, of_calls, of_steps
     for title, rows, columns, limit in zip(heads, parts, in_seconds, most, strict=True):
         names, cells = in_common_unit(heads[title], rows, *columns)
-        kept = range(len(names))
-        if brief and names[0] in ("rank", "step"):
-            rows_s = (by_rank_s if names[0] == "rank" else by_step_s).values()
-            worth = [any(row[at] > MIN_COLUMN * row.sum() for row in rows_s) for at in range(len(names) - 2)]
-            kept = [0, 1, *(2 + at for at, is_worth in enumerate(worth) if is_worth)]
+        kept = [at for at in range(len(names)) if not brief or any(row[at] not in (0, "0.0 %") for row in rows)]
         shown = shortened([[row[at] for at in kept] for row in cells], limit)
         tables.append((title, [names[at] for at in kept], shown))
     return tables if breakdown.steps else tables[:-1]
 
 
-def _alike(numbers: Sequence[int], parts_s: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _alike(numbers: Sequence[int], parts_s: NDArray[Any], within: float) -> dict[str, NDArray[Any]]:
     """The parts of each rank or step, and the mean of successive ones that are alike, named 0-15."""
     rows, begin = {}, 0
     for at in range(1, len(numbers) + 1):
         run = parts_s[begin : at + 1]
         goes_on = at < len(numbers) and numbers[at] == numbers[at - 1] + 1
-        if not goes_on or numpy.ptp(run, axis=0).max() > MAX_DIFFERENCE * run.sum(axis=1).min():
+        if not goes_on or numpy.ptp(run, axis=0).max() > within * run.sum(axis=1).min():
             name = f"{numbers[begin]}-{numbers[at - 1]}" if at - begin > 1 else f"{numbers[begin]}"
             rows[name] = parts_s[begin:at].mean(axis=0)
             begin = at

@@ -240,12 +240,9 @@ def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tup
         what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
         what = f"{what} or more" if size < inf else f"not even {what}"
         if size > _LARGEST_UNSEEN:
-            few = jobs < 2 * LASTING_DAYS
-            why = (
-                f"{counted(round(jobs), 'day')} of jobs are too few to tell"
-                if few
-                else "values scatter too much to tell"
-            )
+            why = "values scatter too much to tell"
+            if jobs < 2 * LASTING_DAYS:
+                why = f"{counted(round(jobs), 'day')} of jobs are too few to tell"
             what = f"{why}; {f'only {what}' if size < inf else what}"
         text = (
             f"{what} would be named within {counted(lasting, 'day')} of jobs, one bad from the start "
