@@ -217,10 +217,8 @@ def health(
             drains = watch_drains.Drains(states, limit(len(states)), slurm.drain)
         judged = watch_drains.node_health(watch.store, meant, time.time(), drains)
     if as_json:
-        steps = [node.verdict.name.lower() if node.verdict.exit_status == 1 else None for node in judged]
-        of_nodes = zip(judged, steps, strict=True)
-        objects = [{**finite_json(node), "verdict": node.verdict.state, "step": step} for node, step in of_nodes]
-        print(json_text({"nodes": objects}))
+        said = [{"verdict": node.verdict.state, "step": node.verdict.name.lower()} for node in judged]
+        print(json_text({"nodes": [{**finite_json(node), **words} for node, words in zip(judged, said, strict=True)]}))
     else:
         for line, health_state in _health_lines(judged, drains):
             state = "" if health_state is None else health_state.state
@@ -229,9 +227,7 @@ def health(
             say("\n".join([f"{LABEL}:", *looks]))
         if not nodes and not any(named.values()):
             there = nodes_text("", (node for of, node in known if of == clusters[0]))
-            options = {"--cluster": clusters[0] if len(clusters) > 1 else "", "--store": store}
-            words = [word for option, value in options.items() if value for word in (option, value)]
-            command = shlex.join(["lepaute", "watch", "health", there, *words])
+            command = shlex.join(["lepaute", "watch", "health", there, *(("--store", store) if store else ())])
             note(f"{this_node} is this machine, and no node of the store; to ask for one: {command}")
     statuses = {node.verdict.exit_status for node in judged}
     return next(status for status in EXIT_STATUS.values() if status in statuses)
