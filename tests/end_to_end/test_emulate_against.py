@@ -80,8 +80,8 @@ def test_the_answer_begins_with_the_difference_and_the_program_prints_once(folde
 def test_of_many_ranks_a_few_are_tried_first_without_a_word_of_the_program_to_tell_how_long_all_take(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lepaute.cli.emulate.MANY_RANKS", 8)
-    monkeypatch.setattr("lepaute.cli.emulate.RANKS_OF_TRIAL", 4)
+    monkeypatch.setattr("lepaute.cli.emulate._MANY_RANKS", 8)
+    monkeypatch.setattr("lepaute.cli.emulate._RANKS_OF_TRIAL", 4)
     said = emulated(folder, np=8)
     assert said.out == "round and round\n"
     assert said.err.startswith("lepaute: trying 2 of 8 ranks, to tell how long all will take\nlepaute: this will take ")

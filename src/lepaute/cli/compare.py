@@ -259,9 +259,9 @@ def _show(
             file.write(markdown_text(comparisons, gates))
     if options.as_json:
         several = {
-            "answer": "; ".join(each.answer for each in comparisons),
+            "answer": "; ".join(comparison.answer for comparison in comparisons),
             "reference": comparisons[0].left,
-            "comparisons": [each.to_dict() for each in comparisons],
+            "comparisons": [comparison.to_dict() for comparison in comparisons],
         }
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:

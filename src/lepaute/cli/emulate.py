@@ -32,7 +32,7 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Prediction
+    from lepaute.simulate import Prediction, PredictionRequest
     from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.smpi.emulate import Keep
 
@@ -44,7 +44,7 @@ app = App(
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
 #: From so many ranks on, one in so many is tried first, for so many seconds at most, to tell what all will take.
-MANY_RANKS, RANKS_OF_TRIAL, TRIAL_S = 256, 16, 60.0
+_MANY_RANKS, _RANKS_OF_TRIAL, _TRIAL_S = 256, 16, 60.0
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,11 @@ def program(
         others = alternatives(against or [], programs, simulation, placement, first)
         besides = len(others) + (len(others) + len(counts) > 1)  # the first one once more, with other noise
         parts, runs = besides + 1, simulation.runs * (len(counts) + besides)
+        trial = simulation.request(engine=Smpi(limits=Limits(_TRIAL_S)))
         all_ranks = simulation.runs * (sum(counts) + besides * counts[0])
-        is_known = max(counts) >= MANY_RANKS and _announced(replace(first, np=max(counts)), simulation, all_ranks)
+        is_known = max(counts) >= _MANY_RANKS and _announced(
+            replace(first, np=max(counts)), simulation, trial, all_ranks
+        )
         with simulated_date(runs, options.timeout, announced=is_known) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
@@ -193,15 +196,12 @@ def program(
         note(f"lepaute: {name} has no effect: no computing is timed")
 
 
-def _announced(run: "ProgramRun", simulation: Simulation, ranks: int) -> bool:
+def _announced(run: "ProgramRun", simulation: Simulation, request: "PredictionRequest", ranks: int) -> bool:
     """Whether a trial on some of the ranks told how long the emulation of so many in all takes, which is announced."""
-    from lepaute.simulate.smpi.emulate import Smpi
-
-    trial = replace(run, np=run.np // RANKS_OF_TRIAL).application
+    trial = replace(run, np=run.np // _RANKS_OF_TRIAL).application
     note(f"lepaute: trying {trial.ranks} of {run.np} ranks, to tell how long all will take")
-    request = replace(simulation.request(engine=Smpi(limits=Limits(TRIAL_S))), runs=1)
     try:
-        (tried,) = predict_all([trial], simulation.given_platform, request)
+        (tried,) = predict_all([trial], simulation.read(), replace(request, runs=1))
     except LepauteError as problem:
         note(f"lepaute: the trial tells nothing: {problem}")
         return False
@@ -250,7 +250,7 @@ def hpl(
             content = {"predictions": objects} if from_file or len(hpls) > 1 else objects[0]
             print(
                 json_text(
-                    {"answer": "; ".join(answer_in(answered(each, UNLIMITED)) for each in predictions), **content}
+                    {"answer": "; ".join(answer_in(answered(case, UNLIMITED)) for case in predictions), **content}
                 )
             )
         else:

@@ -89,7 +89,7 @@ def command(
         write_atomic(report, page(durations, line, file.name, again))
     if as_json:
         objects = list(map(as_object, chosen, lines))
-        answer = " ".join(each["answer"] for each in objects)
+        answer = " ".join(part["answer"] for part in objects)
         print(json_text({"answer": answer, "file": str(file), "tables": objects, "omitted": omitted}))
     else:
         width = terminal_columns()

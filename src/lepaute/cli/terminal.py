@@ -24,11 +24,11 @@ _COLOURS: Mapping[Meaning, str] = {"good": "1;32", "doubtful": "1;33", "bad": "1
 #: A command that is done earlier shows no bar.
 BAR_AFTER_S = 2.0
 #: Into a file a line on what is done is written as often.
-LINE_EVERY_S = 60.0
+_LINE_EVERY_S = 60.0
 #: Letters of the name of a fact; a longer one stands out of the column.
-MAX_NAME = 18
+_MAX_NAME = 18
 #: Of the work, and seconds: with less behind nothing is said of the time that is left.
-MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
+_MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
 #: What an emulation may be replaced by.
 FASTER = "a recorded run is replayed in seconds (lepaute record, predict trace)"
 
@@ -88,7 +88,7 @@ def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence
     width: of the terminal; elsewhere no line is folded
     """
     known = list(facts)
-    room = max([7, *(len(name) + 1 for name, _ in known if 7 < len(name) <= MAX_NAME)])
+    room = max([7, *(len(name) + 1 for name, _ in known if 7 < len(name) <= _MAX_NAME)])
     lines = [folded(answer, width, 2), *(folded(f"  {name:<{room}} {text}", width, room + 3) for name, text in known)]
     return "\n".join([*lines, *([caveat_line(caveats, width)] if caveats else [])])
 
@@ -154,7 +154,7 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
         now_s = time.monotonic()
         remaining = pace.text(now_s, share)
         if bar is None and not sys.stderr.isatty():  # Rich's streams, before Rich 14, say that they are none
-            if now_s - told_s >= LINE_EVERY_S:
+            if now_s - told_s >= _LINE_EVERY_S:
                 told_s = now_s
                 note(f"lepaute: {message}, {100.0 * share:.0f} %{remaining and f', {remaining}'}")
             return
@@ -188,7 +188,7 @@ class _Pace:
             self._began_s, self._began_at = now_s, share
         self._last = share
         behind, spent_s = share - self._began_at, now_s - self._began_s
-        if behind < MIN_BEHIND or spent_s < MIN_SPENT_S or share >= 1.0:
+        if behind < _MIN_BEHIND or spent_s < MIN_SPENT_S or share >= 1.0:
             return ""
         return f"about {duration(spent_s * (1.0 - share) / behind)} left"
 
@@ -224,7 +224,7 @@ def simulated_date(
     """
     terminal = unfiltered(sys.stderr) if sys.stderr.isatty() else None
     began_s = last_s = time.monotonic()
-    period_s, done, behind = LINE_EVERY_S if terminal is None else every_s, 0.0, 0.0
+    period_s, done, behind = _LINE_EVERY_S if terminal is None else every_s, 0.0, 0.0
     is_open = False
     pace = _Pace(began_s)
 

@@ -11,7 +11,6 @@ from lepaute.watch.report.summary import (
     CHANGED,
     FAILED,
     FINE,
-    NOT_CONFIRMED,
     SILENT,
     UNKNOWN,
     Regression,
@@ -121,7 +120,7 @@ def _sections(summary: "Summary") -> list[str]:
     ):
         if reports:
             lines += [f"{title}:", *reports]
-    if summary.regressions or summary.verdict == NOT_CONFIRMED:
+    if summary.regressions or any(notice.is_worse for notice in summary.notices):
         lines.append("To record a cause: lepaute watch events propose, then accept")
     return lines
 

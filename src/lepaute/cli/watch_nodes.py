@@ -217,8 +217,9 @@ def health(
             drains = watch_drains.Drains(states, limit(len(states)), slurm.drain)
         judged = watch_drains.node_health(watch.store, meant, time.time(), drains)
     if as_json:
-        said = [{"verdict": node.verdict.state, "step": node.verdict.name.lower()} for node in judged]
-        print(json_text({"nodes": [{**finite_json(node), **words} for node, words in zip(judged, said, strict=True)]}))
+        steps = [(node, node.verdict) for node in judged]
+        objects = [{**finite_json(node), "verdict": step.state, "step": step.name.lower()} for node, step in steps]
+        print(json_text({"nodes": objects}))
     else:
         for line, health_state in _health_lines(judged, drains):
             state = "" if health_state is None else health_state.state

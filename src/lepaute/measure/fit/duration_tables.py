@@ -123,8 +123,8 @@ def table_of(
 
 def place_of(name: str, file: str) -> str:
     """The table of this name in its file, of which the name may begin with that of the file itself."""
-    own = Path(file).name
-    return f"{file}{name.removeprefix(own)}" if name.startswith(own) else f"{file}: {name}"
+    base = Path(file).name
+    return f"{file}{name.removeprefix(base)}" if name.startswith(base) else f"{file}: {name}"
 
 
 def _seconds(value: float | None, size: float, unit: str, rate_Bps: float | None) -> float | None:

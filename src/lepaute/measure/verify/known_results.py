@@ -50,7 +50,7 @@ MIN_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
 MAX_OF_A_CORE_FLOPS = 250e9
 MOSTLY = 0.6  # of the predicted time
 SHORT_S, FILLED = 0.3, 0.8  # a run that says little; of a node's memory
-MAX_MODEL_ERROR = 1.5  # of a kernel outside its fitted sizes: what needs more is not seen to be the platform's fault
+_MAX_MODEL_ERROR = 1.5  # of a kernel outside its fitted sizes: what needs more is not seen to be the platform's fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
     outside = prediction.extrapolated_share or 0.0
     kernels = 1.0 + (ratio - 1.0) / (outside * computing or math.nan)  # times as long as predicted, of those outside
-    is_platform = common is not False and 1.0 / MAX_MODEL_ERROR <= kernels <= MAX_MODEL_ERROR
+    is_platform = common is not False and 1.0 / _MAX_MODEL_ERROR <= kernels <= _MAX_MODEL_ERROR
     flops = hpl.flop_count / (ratio * predicted_s * hpl.ranks * threads)  # of a core
     too_much = flops > (1.2 * nodes.peak_flops_per_core if nodes.peak_flops_per_core else MAX_OF_A_CORE_FLOPS)
     spare = cores / per_node / threads  # cores for each thread that the prediction has
@@ -228,8 +228,7 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     )  # fmt: skip
     fit = [cause for may_be, cause in table if may_be and cause.low <= ratio <= cause.high]
     in_all = common is False
-    order = lambda one: (not one.seen, in_all and not one.passing, one.of_messages is (computing >= MOSTLY))  # noqa: E731
-    return sorted(fit, key=order)
+    return sorted(fit, key=lambda at: (not at.seen, in_all and not at.passing, at.of_messages is (computing >= MOSTLY)))
 
 
 def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:
