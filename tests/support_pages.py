@@ -45,6 +45,10 @@ def widths_offline(browser: "Browser", page_file: Path, width: int, pictures: st
     assert complaints == []
     assert [url for url in requests if not url.startswith("data:")] == [page_file.as_uri()]
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    drawn = "[...document.querySelectorAll('.scroll:has(svg.drawn)')].map(e => getComputedStyle(e, '::before').content)"
+    assert {"scroll sideways" in hint for hint in tab.evaluate(drawn)} <= {width < 560}, (
+        "a picture says that it scrolls"
+    )
     boxes: list[float] = tab.evaluate(
         f"[...document.querySelectorAll('{pictures}')].map(s => s.getBoundingClientRect().width)"
     )

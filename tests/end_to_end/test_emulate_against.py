@@ -73,8 +73,21 @@ def test_the_answer_begins_with_the_difference_and_the_program_prints_once(folde
     assert said.out == "round and round\n"
     lines = [line for line in said.err.splitlines() if " against " in line or " takes " in line]
     assert lines[0].startswith("collectives mpich against the default: 0 % (one run")
-    assert lines[1].startswith("network.costs.wtime_s 1e-6 against the platform as it is: ")
+    assert lines[1].startswith("network.costs.wtime_s 1e-6 against the unchanged platform: ")
     assert lines[2].startswith("ring takes ")
+
+
+def test_of_many_ranks_a_few_are_tried_first_without_a_word_of_the_program_to_tell_how_long_all_take(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lepaute.cli.emulate._MANY_RANKS", 8)
+    monkeypatch.setattr("lepaute.cli.emulate._RANKS_OF_TRIAL", 4)
+    said = emulated(folder, np=8)
+    assert said.out == "round and round\n"
+    assert said.err.startswith("lepaute: trying 2 of 8 ranks, to tell how long all will take\nlepaute: this will take ")
+    assert "a recorded run is replayed in seconds" in said.err
+    assert "not known in advance" not in said.err
+    assert "trying" not in emulated(folder, np=4).err
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def predicted(arguments: list[str]) -> Any:
     prediction = json.loads(printed.getvalue())
     for name in NOT_PINNED:
         prediction["simulation"].pop(name)
-    del prediction["warnings"]  # texts, which may be improved
-    del prediction["version"]
+    for name in ("answer", "warnings", "version"):  # texts, which may be improved
+        del prediction[name]
     if prediction["application"] == "hpl":
         given = prediction["parameters"].items()
         prediction["parameters"] = {name: value for name, value in given if value != USUAL.get(name)}

@@ -57,6 +57,7 @@ def test_the_page_of_a_study_has_the_answer_and_the_caveats_that_are_printed_and
     parts = verdict(page).removesuffix(".").split("; ") if question == "tune" else [verdict(page).removesuffix(".")]
     assert all(part.removeprefix("to decide: ") in re.sub(r"\s+", " ", printed) for part in parts)
     assert told["caveats"]
+    assert next(iter(told)) == "answer"
     assert all(re.sub(r"\s+", " ", caveat) in seen for caveat in told["caveats"])
     if question == "tune":
         best = next(one for one in told["standings"] if one["point"] == told["best"])
@@ -64,6 +65,14 @@ def test_the_page_of_a_study_has_the_answer_and_the_caveats_that_are_printed_and
     elif question == "sensitivity":
         for term in told["terms"]:
             assert f"{100 * term['share']:.3g}"[:4] in seen
+
+
+@pytest.mark.parametrize("cases", ["500", "500,700", "500 --grid 1x2,2x2", "500,700 --nb 32,64"])
+def test_the_json_of_predictions_begins_with_the_answer_that_is_printed_first(cases, output_of, json_of):
+    words = ["predict", "hpl", "-p", str(SMALL), "--runs", "2", "--n", *cases.split()]
+    (key, answer), *_ = json_of(*words, "--json").items()
+    assert key == "answer"
+    assert output_of(*words).replace("\n", "; ").startswith(answer)
 
 
 digits = partial(re.sub, r"[.,]", "")  # of numbers in whatever unit

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support_verify import predicted
@@ -147,7 +148,7 @@ def test_the_command_gives_json_and_files_and_an_exit_status(tmp_path, capsys):
     whole = json.loads(capsys.readouterr().out)
     told = whole["verifications"]
     assert json.loads((folder / "verification.json").read_text()) == whole
-    assert list(whole)[:3] == ["verdict", "answer", "decision"]
+    assert list(whole)[:3] == ["answer", "verdict", "decision"]
     assert (whole["verdict"], whole["causes"][0]["cause"]) == ("slower", "blas_threads")
     figures = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", Path(report[1]).read_text().replace("\u00a0", " "))
     measured_s, length, predicted_s = re.search(
@@ -247,8 +248,14 @@ def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_pat
     file = tmp_path / "fast.out"
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
     assert main([*OF_FILE, str(file)]) == 0
-    verdict = r"Your fast.out is fast: 690 s, \d+ times as fast as predicted \([\d,]+ s\); most likely about \d+ thread"
-    assert re.match(verdict, capsys.readouterr().out)
+    out = capsys.readouterr().out
+    verdict = (
+        r"Your fast.out is fast: 690 s, (\d+) times as fast as predicted \([\d,]+ s\); most likely about \d+ thread"
+    )
+    told = re.match(verdict, out)
+    assert told
+    assert f"error {told[1]} times as long (predicted relative to measured)" in " ".join(out.split())
+    assert f"  {told[1]} times as long  " in out
 
 
 def _case(ranks: int = 1, threads: int = 1, n: int = 50_000) -> Case:
@@ -288,6 +295,18 @@ def test_what_the_results_show_comes_first() -> None:
     assert (first.cause, first.seen) == ("memory", True)
     assert first.text == "swapping: the matrix fills 83 % of a node's memory"
     assert causes_of(_case(ranks=32), 3000.0, load_platform("dahu")) == []
+
+
+def test_the_platform_comes_first_only_where_what_it_extrapolates_explains_the_gap_and_all_cases_have_it() -> None:
+    """A quarter of computing outside would have to take 2.7 times as long for the run to take 30 % longer."""
+    hpl, dahu = Hpl(n=50_000, p=1, q=4), load_platform("dahu")
+    quarter, most = (
+        Case(hpl, replace(predicted(hpl, (99.0, 100.0, 101.0)), outside=SimpleNamespace(share=share)))
+        for share in (0.25, 0.9)
+    )
+    assert causes_of(most, 1.2, dahu)[0].cause == causes_of(most, 1.2, dahu, common=True)[0].cause == "extrapolated"
+    assert [cause.cause for cause in causes_of(quarter, 1.3, dahu)][:2] == ["clock", "load"]
+    assert [cause.cause for cause in causes_of(most, 1.2, dahu, common=False)][:2] == ["load", "clock"]
 
 
 def _judged(ratio: float, count: int = 1, **changed: object) -> Verdict:

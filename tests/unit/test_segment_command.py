@@ -99,6 +99,7 @@ def test_a_file_that_is_no_such_table_is_refused_with_what_to_do(tmp_path, text,
         read_durations(tmp_path / "t.csv", **options)
     assert message in str(refused.value)
     assert str(refused.value).startswith(str(tmp_path / "t.csv"))
+    assert str(refused.value).count("t.csv") == 1
 
 
 def test_the_rate_of_several_messages_at_once_is_said_to_be_that(tmp_path):

@@ -142,6 +142,19 @@ def test_the_table_names_the_longest_calls_first_with_their_share() -> None:
     assert "Each step" in text
 
 
+def test_alike_ranks_are_one_row_without_columns_of_nothing_and_details_have_all() -> None:
+    """Rank 2 waits longer than the others, rank 5 is not in the trace."""
+    made = trace(*(call(rank, "dgemm", 0.0, 0.8 if rank == 2 else 0.99) for rank in (0, 1, 2, 3, 4, 6, 7)), whole=True)
+    found = breakdown_of(made)
+    of_ranks = breakdown_text(found, 80).split("Each rank")[1].split("\n\n")[0].splitlines()
+    assert of_ranks[0].endswith("those alike within 2 % in one row")
+    assert of_ranks[1].split() == ["rank", "time,", "ms", "compute", "other"]
+    assert [line.split()[0] for line in of_ranks[2:]] == ["0-1", "2", "3-4", "6-7"]
+    of_ranks = breakdown_text(found, 200, details=True).split("Each rank")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in of_ranks[2:]] == ["0", "1", "2", "3", "4", "6", "7"]
+    assert "contention" in of_ranks[1]
+
+
 def test_a_column_that_means_nothing_may_be_left_out() -> None:
     columns = {"rank": numpy.array([0]), "start_s": numpy.array([0.0]), "duration_s": numpy.array([1.0])}
     columns |= {"kind": numpy.array([0]), "name": numpy.array([0])}

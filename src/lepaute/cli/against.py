@@ -188,7 +188,7 @@ def _set(field: str, value: str, application: "Application", machine: "Platform"
     if other.sha256 == machine.sha256:
         raise InputError("the platform has that value already; give another one")
     mapping = placement.on(other, application.threads_per_rank)
-    return Alternative(field, value, "the platform as it is", application, other, mapping)
+    return Alternative(field, value, "the unchanged platform", application, other, mapping)
 
 
 def _with_value(field: str, value: str, described: Any, machine: "Platform", placement: Placement) -> Alternative:

@@ -258,7 +258,11 @@ def _show(
         with options.markdown.open("a", encoding="utf-8") as file:
             file.write(markdown_text(comparisons, gates))
     if options.as_json:
-        several = {"reference": comparisons[0].left, "comparisons": [each.to_dict() for each in comparisons]}
+        several = {
+            "answer": "; ".join(comparison.answer for comparison in comparisons),
+            "reference": comparisons[0].left,
+            "comparisons": [comparison.to_dict() for comparison in comparisons],
+        }
         print(json_text(several if len(comparisons) > 1 else all_data(comparisons[0])))
     else:
         print(answered_comparison(comparisons, measured, terminal_columns(), details=options.details))

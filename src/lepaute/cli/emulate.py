@@ -15,12 +15,12 @@ from lepaute.cli.against import alternatives, compared_with
 from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
 from lepaute.cli.prediction_answer import answered, answered_emulation, answered_scaling
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
-from lepaute.cli.terminal import json_text, note, simulated_date
-from lepaute.errors import InputError
+from lepaute.cli.terminal import FASTER, announce, answer_in, json_text, note, simulated_date
+from lepaute.errors import InputError, LepauteError
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
-from lepaute.kit.printable import terminal_columns, unfiltered
+from lepaute.kit.printable import UNLIMITED, terminal_columns, unfiltered
 from lepaute.kit.quantities import numbers_of
 from lepaute.kit.temporary import temporary_folder
 from lepaute.measure.hpl_source import SHA256, unpack_source
@@ -32,7 +32,8 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Prediction
+    from lepaute.simulate import Prediction, PredictionRequest
+    from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.smpi.emulate import Keep
 
 app = App(
@@ -42,6 +43,8 @@ app = App(
 )
 #: What is meant where the first word is none of the commands: lepaute emulate -p PLATFORM -np N -- PROGRAM ARGS.
 DEFAULT = "program"
+#: From so many ranks on, one in so many is tried first, for so many seconds at most, to tell what all will take.
+_MANY_RANKS, _RANKS_OF_TRIAL, _TRIAL_S = 256, 16, 60.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,12 @@ def program(
         others = alternatives(against or [], programs, simulation, placement, first)
         besides = len(others) + (len(others) + len(counts) > 1)  # the first one once more, with other noise
         parts, runs = besides + 1, simulation.runs * (len(counts) + besides)
-        with simulated_date(runs, options.timeout) as (on_progress, on_share, end_line):
+        trial = simulation.request(engine=Smpi(limits=Limits(_TRIAL_S)))
+        all_ranks = simulation.runs * (sum(counts) + besides * counts[0])
+        is_known = max(counts) >= _MANY_RANKS and _announced(
+            replace(first, np=max(counts)), simulation, trial, all_ranks
+        )
+        with simulated_date(runs, options.timeout, announced=is_known) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
                 on_line=None if as_json else partial(_pass_on, unfiltered(sys.stdout), end_line),
@@ -166,7 +174,8 @@ def program(
             if compared:
                 objects[0]["differences"] = [each.to_dict() for each in compared]
             several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
-            print(json_text(several if points else objects[0]))
+            text = answered_scaling(points, UNLIMITED) if points else answered_emulation(predictions[0], UNLIMITED)
+            print(json_text({"answer": answer_in(text), **(several if points else objects[0])}))
         else:
             width = terminal_columns(sys.stderr)
             if sys.stdout.isatty() and sys.stderr.isatty():
@@ -185,6 +194,19 @@ def program(
         _write_trace(traces, folder, predictions[0])
     for name in options.unused():
         note(f"lepaute: {name} has no effect: no computing is timed")
+
+
+def _announced(run: "ProgramRun", simulation: Simulation, request: "PredictionRequest", ranks: int) -> bool:
+    """Whether a trial on some of the ranks told how long the emulation of so many in all takes, which is announced."""
+    trial = replace(run, np=run.np // _RANKS_OF_TRIAL).application
+    note(f"lepaute: trying {trial.ranks} of {run.np} ranks, to tell how long all will take")
+    try:
+        (tried,) = predict_all([trial], simulation.read(), replace(request, runs=1))
+    except LepauteError as problem:
+        note(f"lepaute: the trial tells nothing: {problem}")
+        return False
+    announce(tried.simulation.wall_s * ranks / trial.ranks, f"if each rank does what it did in the trial; {FASTER}")
+    return True
 
 
 @app.command()
@@ -225,7 +247,12 @@ def hpl(
             predictions = predict_all(hpls, simulation.given_platform, request, progress=on_share)
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
-            print(json_text({"predictions": objects} if from_file or len(hpls) > 1 else objects[0]))
+            content = {"predictions": objects} if from_file or len(hpls) > 1 else objects[0]
+            print(
+                json_text(
+                    {"answer": "; ".join(answer_in(answered(case, UNLIMITED)) for case in predictions), **content}
+                )
+            )
         else:
             width = terminal_columns()
             print("\n".join(answered(prediction, width, details=details) for prediction in predictions))

@@ -186,8 +186,8 @@ def population(
     data = _coefficients(sources, kernel)
     fitted = generative(data, most_groups=groups)
     drawing = with_population(platform, fitted.population(kernel).model_dump() | {"draw": draw, "threads": threads})
-    rest = population_lines(fitted) if details else []
-    document: dict[str, Any] = {"output": str(output), "kernel": kernel, "groups": groups_as_json(fitted)}
+    rest = _population_lines(fitted) if details else []
+    document: dict[str, Any] = {"output": str(output), "kernel": kernel, "groups": _groups_as_json(fitted)}
     if mcmc:
         from lepaute.measure.fit.population.posterior import posterior
 
@@ -197,7 +197,7 @@ def population(
     drawing.to_yaml(output)
     answer = "; ".join(finding(fitted, kernel).split("\n"))  # as the picture has it
     shown = document if as_json else None
-    tell(f"{output}: {answer}", group_facts(fitted), fitted.notes, details=details, document=shown)
+    tell(f"{output}: {answer}", _group_facts(fitted), fitted.notes, details=details, document=shown)
     for line in [] if as_json else rest:
         say(line, 4)
     if plot is not None:
@@ -262,7 +262,7 @@ def tell_written(
     warn(odd)  # a slip of a unit, which is no caveat
 
 
-def group_facts(fitted: "Generative") -> list[tuple[str, str]]:
+def _group_facts(fitted: "Generative") -> list[tuple[str, str]]:
     """Of each group how many, and its first coefficient."""
     facts = []
     for number, group in enumerate(fitted.groups[:MAX_FACTS]):
@@ -276,8 +276,8 @@ def _size_of(group: "GroupMoments") -> str:
     return f"{counted(group.nodes, 'node')}, {counted(group.units, 'CPU')}"
 
 
-def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
-    """Of each group how many it has, and of each coefficient, in seconds, what `population_lines` says."""
+def _groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
+    """Of each group how many it has, and of each coefficient, in seconds, what `_population_lines` says."""
     documents = []
     for group in fitted.groups:
         low, high = group.interval()
@@ -298,10 +298,10 @@ def groups_as_json(fitted: "Generative") -> list[dict[str, Any]]:
     return documents
 
 
-def population_lines(fitted: "Generative") -> list[str]:
+def _population_lines(fitted: "Generative") -> list[str]:
     """Of each group the coefficients, how they differ between CPUs and days, and how much CPUs differ in their days."""
     lines = []
-    for number, (group, known) in enumerate(zip(fitted.groups, groups_as_json(fitted), strict=True)):
+    for number, (group, known) in enumerate(zip(fitted.groups, _groups_as_json(fitted), strict=True)):
         lines.append(f"group {number}: {_size_of(group)}")
         for at, (term, of) in enumerate(known["terms"].items()):
             sd_log = 0.0 if fitted.scales is None else float(fitted.scales.covariance_log[number, at, at]) ** 0.5

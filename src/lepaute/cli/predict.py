@@ -13,13 +13,13 @@ from lepaute.cli.against import Alternative, Compared, alternatives, compared_wi
 from lepaute.cli.entry import INTERRUPTED, complain
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
-from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, progress_bar
+from lepaute.cli.terminal import BAR_AFTER_S, announce, answer_in, json_text, note, progress_bar
 from lepaute.errors import InputError
 from lepaute.kit.files import is_file
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import files_of
-from lepaute.kit.printable import terminal_columns
+from lepaute.kit.printable import UNLIMITED, terminal_columns
 from lepaute.kit.text import counted
 from lepaute.simulate.apps import APPLICATIONS, application_class
 from lepaute.simulate.apps.own import OwnFiles
@@ -103,9 +103,10 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             note(f"lepaute: --fidelity {NOT_SAMPLED}")
         points = [] if from_file else sweep.scaling_points
         if options.as_json:
-            print(json_text(_content(sweep, points, compared, as_list=from_file)))
+            (text, *_) = _texts(sweep, points, (), files, UNLIMITED, details=False)
+            print(json_text({"answer": answer_in(text), **_content(sweep, points, compared, as_list=from_file)}))
         else:
-            print("\n".join(_texts(sweep, points, compared, files, details=details)))
+            print("\n".join(_texts(sweep, points, compared, files, terminal_columns(), details=details)))
         if options.plot is not None:
             _draw(sweep, points, options.plot)
         traces.write(sweep.predictions[0].trace)
@@ -231,11 +232,17 @@ def _content(
 
 
 def _texts(
-    sweep: "Sweep", points: "Sequence[ScalingPoint]", compared: Sequence[Compared], files: "Files", *, details: bool
+    sweep: "Sweep",
+    points: "Sequence[ScalingPoint]",
+    compared: Sequence[Compared],
+    files: "Files",
+    width: int,
+    *,
+    details: bool,
 ) -> list[str]:
     from lepaute.cli.prediction_answer import answered, answered_scaling, answered_sweep
 
-    width, predictions = terminal_columns(), sweep.predictions
+    predictions = sweep.predictions
     if len(predictions) == 1:  # who asks for a difference reads it first
         differences = [other.text(width, details=details) for other in compared]
         besides = [other.prediction for other in compared]

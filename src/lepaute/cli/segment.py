@@ -56,7 +56,7 @@ def command(
     FILE is the output of an OSU or Intel MPI benchmark, or CSV. Also says what could not be decided for lack of sizes.
     """
     from lepaute.measure.fit import segment
-    from lepaute.measure.fit.duration_tables import read_durations
+    from lepaute.measure.fit.duration_tables import place_of, read_durations
     from lepaute.measure.fit.segment_report import axis_labels, page
 
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[file], force=force)
@@ -66,9 +66,11 @@ def command(
     if not chosen:
         raise InputError(f"{file}: no table is named {table!r:.60}; there are {_names(tables)}")
     few = [part for part in chosen if part.sizes < MIN_SIZES]
-    omitted = [f"{part.name}: {counted(part.sizes, 'size')}; give {MIN_SIZES} or more" for part in few]
+    omitted = [
+        f"{place_of(part.name, str(file))}: {counted(part.sizes, 'size')}; give {MIN_SIZES} or more" for part in few
+    ]
     if not (chosen := [part for part in chosen if part.sizes >= MIN_SIZES]):
-        raise InputError(f"{file}: {omitted[0]}")
+        raise InputError(omitted[0])
     warn(omitted)
     for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
         if path is not None and len(chosen) > 1:
@@ -86,7 +88,9 @@ def command(
         again = shlex.join(["lepaute", "segment", str(file), *words, "--report", str(report)])
         write_atomic(report, page(durations, line, file.name, again))
     if as_json:
-        print(json_text({"file": str(file), "tables": list(map(as_object, chosen, lines)), "omitted": omitted}))
+        objects = list(map(as_object, chosen, lines))
+        answer = " ".join(part["answer"] for part in objects)
+        print(json_text({"answer": answer, "file": str(file), "tables": objects, "omitted": omitted}))
     else:
         width = terminal_columns()
         print("\n\n".join(_text_of(*each, width, details=details) for each in zip(chosen, lines, strict=True)))
@@ -125,8 +129,8 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     from lepaute.measure.fit.segment_report import sentence
 
     return {
-        "name": table.name,
         "answer": sentence(table, line),
+        "name": table.name,
         **line.decision.to_dict(),
         "size_column": table.x_name,
         "duration_column": table.y_name,

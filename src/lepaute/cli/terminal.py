@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -23,11 +24,13 @@ _COLOURS: Mapping[Meaning, str] = {"good": "1;32", "doubtful": "1;33", "bad": "1
 #: A command that is done earlier shows no bar.
 BAR_AFTER_S = 2.0
 #: Into a file a line on what is done is written as often.
-LINE_EVERY_S = 60.0
+_LINE_EVERY_S = 60.0
 #: Letters of the name of a fact; a longer one stands out of the column.
-MAX_NAME = 18
+_MAX_NAME = 18
 #: Of the work, and seconds: with less behind nothing is said of the time that is left.
-MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
+_MIN_BEHIND, MIN_SPENT_S = 0.01, 2.0
+#: What an emulation may be replaced by.
+FASTER = "a recorded run is replayed in seconds (lepaute record, predict trace)"
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
@@ -85,9 +88,14 @@ def answer_text(answer: str, facts: Iterable[tuple[str, str]], caveats: Sequence
     width: of the terminal; elsewhere no line is folded
     """
     known = list(facts)
-    room = max([7, *(len(name) + 1 for name, _ in known if 7 < len(name) <= MAX_NAME)])
+    room = max([7, *(len(name) + 1 for name, _ in known if 7 < len(name) <= _MAX_NAME)])
     lines = [folded(answer, width, 2), *(folded(f"  {name:<{room}} {text}", width, room + 3) for name, text in known)]
     return "\n".join([*lines, *([caveat_line(caveats, width)] if caveats else [])])
+
+
+def answer_in(text: str) -> str:
+    """The answer of a text of `answer_text` whose lines are not folded: the lines before what it rests on."""
+    return "; ".join(takewhile(lambda line: not line.startswith("  "), text.split("\n")))
 
 
 def details_text(answer: str, details: str, width: int) -> str:
@@ -146,7 +154,7 @@ def progress_bar(after_s: float = 0.0) -> Iterator[Callable[[str, float], None]]
         now_s = time.monotonic()
         remaining = pace.text(now_s, share)
         if bar is None and not sys.stderr.isatty():  # Rich's streams, before Rich 14, say that they are none
-            if now_s - told_s >= LINE_EVERY_S:
+            if now_s - told_s >= _LINE_EVERY_S:
                 told_s = now_s
                 note(f"lepaute: {message}, {100.0 * share:.0f} %{remaining and f', {remaining}'}")
             return
@@ -180,7 +188,7 @@ class _Pace:
             self._began_s, self._began_at = now_s, share
         self._last = share
         behind, spent_s = share - self._began_at, now_s - self._began_s
-        if behind < MIN_BEHIND or spent_s < MIN_SPENT_S or share >= 1.0:
+        if behind < _MIN_BEHIND or spent_s < MIN_SPENT_S or share >= 1.0:
             return ""
         return f"about {duration(spent_s * (1.0 - share) / behind)} left"
 
@@ -203,7 +211,7 @@ def _drawn_bar() -> "Progress":
 
 @contextmanager
 def simulated_date(
-    runs: int, most_s: float, whole_s: float | None = None, every_s: float = 1.0
+    runs: int, most_s: float, whole_s: float | None = None, every_s: float = 1.0, *, announced: bool = False
 ) -> Iterator[tuple[Callable[[float], None], Callable[[float], None], Callable[[], None]]]:
     """Gives functions that are told the simulated date of a run, and the share of the runs that is done: shows both on
     standard error, with the time left; where that is no terminal, a line a minute. A second after it has begun it is
@@ -212,10 +220,11 @@ def simulated_date(
     runs, most_s : how many there are, and the seconds after which one is ended
     whole_s : simulated seconds of each run, as predicted, by which it is told how long it will take; None: how long a
         program will run is not known in advance
+    announced : it has been announced
     """
     terminal = unfiltered(sys.stderr) if sys.stderr.isatty() else None
     began_s = last_s = time.monotonic()
-    period_s, announced, done, behind = LINE_EVERY_S if terminal is None else every_s, False, 0.0, 0.0
+    period_s, done, behind = _LINE_EVERY_S if terminal is None else every_s, 0.0, 0.0
     is_open = False
     pace = _Pace(began_s)
 
@@ -233,8 +242,7 @@ def simulated_date(
             announced, what = True, f"emulating {counted(runs, 'run')}"
             if not behind:
                 most = f"as long as all ranks compute, on one core, {duration(most_s)} at most"
-                faster = "a recorded run is replayed in seconds (lepaute record, predict trace)"
-                note(f"lepaute: {what}; its duration is not known in advance: {most}; {faster}")
+                note(f"lepaute: {what}; its duration is not known in advance: {most}; {FASTER}")
             elif (to_come_s := (now_s - began_s) * (1.0 - behind) / behind) > BAR_AFTER_S:
                 announce(to_come_s, what)
         if now_s - last_s < period_s:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Force, PictureFile
+from lepaute.cli.options import App, AsJson, Details, Force, PictureFile
 from lepaute.cli.terminal import json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
@@ -176,6 +176,7 @@ def breakdown(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Also write a page with all calls over time.")
     ] = None,
+    details: Details = False,
     force: Force = False,
 ) -> None:
     """Prints where the time of each rank went: computing, overhead, waiting, transfer, contention, probes."""
@@ -187,7 +188,8 @@ def breakdown(
         plot_breakdown(time_spent, plot, headline(trace), foot(trace))
     if report is not None:
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
-    print(json_text(breakdown_dict(time_spent)) if as_json else breakdown_text(time_spent, terminal_columns()))
+    text = breakdown_text(time_spent, terminal_columns(), details=details)
+    print(json_text(breakdown_dict(time_spent)) if as_json else text)
 
 
 @app.command()

@@ -98,7 +98,7 @@ def alert(
         unknown = sorted(notice.cluster for notice in unseen if notice.is_unknown)
         print(json_text({"open_regressions": len(reports), "unknown": unknown, "messages": plain}))
     else:
-        text = "".join(f"; unknown: {notice.text}" for notice in unseen if notice.is_unknown)
+        text = "".join(f"; unknown: {notice.reason[0]}" for notice in unseen if notice.is_unknown)
         say(f"{_alert_answer(prometheus, reports, len(channels), messages)}{text}")
         for message in messages:
             if not message.problem:

@@ -38,13 +38,20 @@ def tested_text(summary: "Summary", false_alarms: float, width: int, *, details:
     answer = _answer(summary)
     if details:
         return details_text(answer, "\n".join([*_sections(summary), _rests_on(summary, false_alarms)]), width)
-    rests = [*_other_facts(summary), ("from", _rests_on(summary, false_alarms))]
+    why = {notice.text: notice.reason for notice in summary.notices if notice.is_unknown}
+    least = {text: seen for text, (reason, seen) in why.items() if reason in answer}
+    rests = [
+        *(("least", seen) for seen in least.values()),
+        *_other_facts(summary),
+        ("from", _rests_on(summary, false_alarms)),
+    ]
     regressions = [_regression(known, MAX_FACTORS, is_first=at == 0) for at, known in enumerate(summary.regressions)]
     most = max(1, MAX_FACTS - len(rests))
     if len(regressions) > most:
         regressions[most - 1 :] = [f"{regressions[most - 1]}; and {len(regressions) - most} more; --details"]
     facts = [*(("open" if at else "also", text) for at, text in enumerate(regressions)), *rests]
-    return answer_text(answer, facts, [note.caveat for note in summary.notices if note.text not in answer], width)
+    others = [notice.caveat for notice in summary.notices if notice.text not in answer and notice.text not in least]
+    return answer_text(answer, facts, others, width)
 
 
 def _answer(summary: "Summary") -> str:
@@ -54,7 +61,7 @@ def _answer(summary: "Summary") -> str:
     if text := open_text(summary.regressions, summary.notices):
         return "; ".join(filter(None, [text, unknown]))
     if blind >= summary.machines:
-        if few := [notice.text for notice in summary.notices if notice.is_unknown]:
+        if few := [notice.reason[0] for notice in summary.notices if notice.is_unknown]:
             return f"Unknown: {_limited(few, 1)}"
         return f"Nothing can be said of {counted(summary.machines, 'CPU')}: silent, or too few jobs"
     since = "" if summary.first is None else f" since {summary.first}"
@@ -113,7 +120,7 @@ def _sections(summary: "Summary") -> list[str]:
     ):
         if reports:
             lines += [f"{title}:", *reports]
-    if summary.regressions:
+    if summary.regressions or any(notice.is_worse for notice in summary.notices):
         lines.append("To record a cause: lepaute watch events propose, then accept")
     return lines
 

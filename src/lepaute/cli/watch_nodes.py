@@ -1,7 +1,7 @@
 """`lepaute watch run` and `health`: tests of idle nodes of a batch system, and the verdict on nodes, for its checks."""
 
 import os
-import re
+import shlex
 import socket
 import time
 from collections import Counter
@@ -190,7 +190,7 @@ def health(
     """
     from lepaute.measure.schedulers import scheduler
     from lepaute.watch.alarms.worth_a_look import LABEL
-    from lepaute.watch.named_nodes import nodes_named, the_node
+    from lepaute.watch.named_nodes import nodes_named, nodes_text, the_node
     from lepaute.watch.report.summary import EXIT_STATUS
 
     limit = watch_drains.limit_of(most, "--most")
@@ -217,15 +217,19 @@ def health(
             drains = watch_drains.Drains(states, limit(len(states)), slurm.drain)
         judged = watch_drains.node_health(watch.store, meant, time.time(), drains)
     if as_json:
-        print(json_text({"nodes": [{**finite_json(node), "verdict": node.verdict.name.lower()} for node in judged]}))
+        steps = [(node, node.verdict) for node in judged]
+        objects = [{**finite_json(node), "verdict": step.state, "step": step.name.lower()} for node, step in steps]
+        print(json_text({"nodes": objects}))
     else:
         for line, health_state in _health_lines(judged, drains):
-            state = "" if health_state is None else re.split("[:,]", health_state.value)[0]
+            state = "" if health_state is None else health_state.state
             say(line, meaning=watch_answer.MEANING.get(state, "doubtful") if state else None, loud=state)
         if looks := [f"  {line}" for node in judged for line in node.worth_a_look.lines]:
             say("\n".join([f"{LABEL}:", *looks]))
         if not nodes and not any(named.values()):
-            note(f"{this_node} is this node, as Slurm names it; name others such as n[1-16]")
+            there = nodes_text("", (node for of, node in known if of == clusters[0]))
+            command = shlex.join(["lepaute", "watch", "health", there, *(("--store", store) if store else ())])
+            note(f"{this_node} is this machine, and no node of the store; to ask for one: {command}")
     statuses = {node.verdict.exit_status for node in judged}
     return next(status for status in EXIT_STATUS.values() if status in statuses)
 

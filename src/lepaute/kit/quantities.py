@@ -52,9 +52,9 @@ def grid_of(text: str, name: str) -> tuple[int, int]:
     return p, q
 
 
-def box_of(text: str, name: str) -> tuple[int, int, int]:
-    """(x, y, z) of XxYxZ, each with an optional suffix."""
-    x, y, z = product_of(text, name, "X x Y x Z such as 4x4x2")
+def box_of(text: str, name: str, such_as: str) -> tuple[int, int, int]:
+    """(x, y, z) of XxYxZ, each with an optional suffix;  such_as : an example of one."""
+    x, y, z = product_of(text, name, f"X x Y x Z such as {such_as}")
     return x, y, z
 
 

@@ -165,7 +165,7 @@ def variability_and_topology(subject: Subject, tree: str | None = None) -> Study
 
 def components(subject: Subject, factor: float = 10.0) -> Study:
     """What a processor, links or latencies ten times as good or as bad would change."""
-    scenarios: dict[str, Any] = {"as it is": {}}
+    scenarios: dict[str, Any] = {"baseline": {}}
     for component, what in (("computing", "speed"), ("bandwidth", "bandwidth"), ("latency", "latency")):
         scenarios[f"{what} x {factor:g}"] = {f"scale.{component}": factor}
         scenarios[f"{what} / {factor:g}"] = {f"scale.{component}": 1.0 / factor}

@@ -87,8 +87,8 @@ class StudyRun(Public):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "question": self.study.question,
             "answer": answered(self.answer),
+            "question": self.study.question,
             **self.answer.to_dict(),
             **self.answer.decision.beside(self.weaknesses).to_dict(),
             "title": self.study.title,

@@ -24,7 +24,7 @@ _MAPPING_EXAMPLES = {
     "application": "{name: hpl, n: 20k, grid: 8x16}",
     "factor": "{path: application.nb, levels: [64, 128]}",
     "factors": "{nb: {path: application.nb, levels: [64, 128]}}",
-    "scenarios": "{as it is: {}, half the bandwidth: {scale.bandwidth: 0.5}}",
+    "scenarios": "{baseline: {}, half the bandwidth: {scale.bandwidth: 0.5}}",
 }
 #: Of all factors together, where they are crossed.
 MAX_POINTS = 1_000_000

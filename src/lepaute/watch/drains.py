@@ -6,6 +6,7 @@ and one that somebody resumed is left alone until its regression is over. Each s
 are counted, in one change.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -53,6 +54,11 @@ class Verdict(Enum):
     FAILED = summary.FAILED
     SILENT = summary.SILENT
     UNKNOWN = summary.UNKNOWN
+
+    @property
+    def state(self) -> str:
+        """In the words of `watch test`, or drained."""
+        return re.split("[:,]", self.value)[0]
 
     @property
     def is_unknown(self) -> bool:
@@ -219,9 +225,9 @@ def node_health(
         of_node = [each for each in others if each.cluster == cluster and node in (each.node, *each.nodes)]
         other = Verdict.HEALTHY, seen[cluster].text if cluster in seen else ""
         if (few := _few(own)) or (cluster in seen and seen[cluster].is_unknown):
-            other = Verdict.UNKNOWN, few or other[1]
+            other = Verdict.UNKNOWN, few or seen[cluster].reason[0]
         for verdict, kind in ((Verdict.NOT_CONFIRMED, notice.UNCONFIRMED), (Verdict.UNLIKE, notice.UNLIKE_PEERS)):
-            other = next(((verdict, each.text.partition("; not")[0]) for each in of_node if each.kind == kind), other)
+            other = next(((verdict, each.text) for each in of_node if each.kind == kind), other)
         if known in away:
             other = away[known]
         elif late:

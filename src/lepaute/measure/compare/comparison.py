@@ -101,7 +101,7 @@ class Comparison(Public):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON takes it: infinite and missing values are null."""
-        names = "left right libraries ranks nodes run_time margin correction primary archives answer".split()
+        names = "answer left right libraries ranks nodes run_time margin correction primary archives".split()
         further = "estimand disturbed failures cannot_fail networks".split()
         return {
             **finite_json({name: getattr(self, name) for name in names} | {"ranks": self.ranks or None}),

@@ -113,12 +113,18 @@ def table_of(
     zero = sum(duration == 0 for _, duration in rows)
     kept = [(size, duration) for size, duration in rows if duration]
     if not kept:
-        raise InputError(f"{where}: {name}: no row has a size and a duration above 0")
+        raise InputError(f"{place_of(name, where)}: no row has a size and a duration above 0")
     for count, reason in ((missing, "without a duration"), (zero, "whose duration is 0")):
         if count:
             notes = (*notes, f"{counted(count, 'row')} {reason} left out")
     x, duration_s = (np.array(column, dtype=np.float64) for column in zip(*kept, strict=True))
     return DurationTable(name, x, duration_s, *columns, unit, in_bytes, notes)
+
+
+def place_of(name: str, file: str) -> str:
+    """The table of this name in its file, of which the name may begin with that of the file itself."""
+    base = Path(file).name
+    return f"{file}{name.removeprefix(base)}" if name.startswith(base) else f"{file}: {name}"
 
 
 def _seconds(value: float | None, size: float, unit: str, rate_Bps: float | None) -> float | None:

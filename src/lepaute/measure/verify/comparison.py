@@ -18,7 +18,7 @@ from lepaute.stats.decision import Decision, Weakness
 MIN_OF_ONE_SIGN = 3  # cases; of two, both err to one side half of the time
 MIN_CHANCE_PERCENT = 0.01  # smaller ones are told as below it
 WIDE = 2.0  # of the upper end over the lower one, in the median: a run inside such an interval says little
-_MANY_TIMES = 2.0  # from here on a ratio is not told in per cent
+_MANY_TIMES, _FAR = 2.0, 3.0  # from here on a ratio is not told in per cent, or an error
 #: What errors of one sign may share, where the machine was measured by the same command.
 CAUSES = "the speed of the machine since it was calibrated, or the platform"
 LARGE_N = 4000  # of HPL: from here on the summary gives its mean absolute error: below, a run lasts a tenth of a second
@@ -206,6 +206,13 @@ def times_as_long(ratio: float) -> str:
     return f"{change_in_words(ratio, 'longer', 'shorter')} than"
 
 
+def error_text(error_percent: float) -> str:
+    """An error in per cent; of what was predicted many times as long as measured, that: 433 times as long."""
+    ratio = 1.0 + error_percent / 100.0
+    is_far = ratio >= _FAR or ratio <= 1.0 / _FAR
+    return times_as_long(ratio).removesuffix(" as") if is_far else f"{error_percent:+.1f} %"
+
+
 def _wide(judged: "pandas.DataFrame") -> str:
     """What follows from intervals that nearly any run is inside of."""
     ratio = float((judged["high_s"] / judged["low_s"].where(judged["low_s"] > 0.0)).median())
@@ -306,5 +313,6 @@ def _errors(table: "pandas.DataFrame", column: str, basis: str = "") -> str:
     large = table[table["n"] >= LARGE_N] if "n" in table else table
     beside = ", ".join(filter(None, [basis, f"N ≥ {LARGE_N}" if 0 < len(large) < len(table) else ""]))
     errors = (large if len(large) else table)[column]
-    size = f"error {errors.mean():+.1f}" if len(errors) == 1 else f"mean absolute error {errors.abs().mean():.1f}"
-    return f"{size} %{beside and f' ({beside})'}"
+    mean, largest = errors.abs().mean(), error_text(max(errors, key=abs))
+    several = f"mean absolute error {mean:.1f} %" if mean < 100.0 * (_FAR - 1.0) else f"errors up to {largest}"
+    return f"{f'error {largest}' if len(errors) == 1 else several}{beside and f' ({beside})'}"

@@ -16,7 +16,14 @@ import pandas
 from lepaute.kit.files import write_atomic
 from lepaute.kit.text import counted, significant
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.comparison import MIN_OF_ONE_SIGN, compare, comparison_record, decision_of, times_as_long
+from lepaute.measure.verify.comparison import (
+    MIN_OF_ONE_SIGN,
+    compare,
+    comparison_record,
+    decision_of,
+    error_text,
+    times_as_long,
+)
 from lepaute.measure.verify.report import predicted_and_measured
 from lepaute.measure.verify.verification import (
     JSON_FILE,
@@ -43,6 +50,7 @@ MIN_TOLD = 0.03  # of the predicted time; a smaller gap needs no cause
 MAX_OF_A_CORE_FLOPS = 250e9
 MOSTLY = 0.6  # of the predicted time
 SHORT_S, FILLED = 0.3, 0.8  # a run that says little; of a node's memory
+_MAX_MODEL_ERROR = 1.5  # of a kernel outside its fitted sizes: what needs more is not seen to be the platform's fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ class Cause:
     """Cause that makes a run `low` to `high` times as long as predicted.
 
     seen: the results or the prediction speak for it;  of_messages: it slows messages, not computing
+    passing: it may be of one run among others, of the same job
     """
 
     cause: str
@@ -58,6 +67,7 @@ class Cause:
     high: float
     seen: bool = False
     of_messages: bool = False
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +95,8 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "verdict": self.value,
             "answer": self.text,
+            "verdict": self.value,
             **self.decision.to_dict(),
             "error_percent": self.error_percent,
             "causes": [asdict(cause) for cause in self.causes],
@@ -127,7 +137,7 @@ def verdict(
     off = [one for one in decided if abs(one[0] - 1.0) >= MIN_TOLD and _beyond(*one) > limit]
     if not off:
         errors = sorted(row["error_percent"] for *_, row in decided)
-        found = f"error {' to '.join(f'{error:+.1f} %' for error in dict.fromkeys((errors[0], errors[-1])))}"
+        found = f"error {' to '.join(map(error_text, dict.fromkeys((errors[0], errors[-1]))))}"
         wide = sum(decision.answer == "undecided" for decision in known)
         decision = Decision.of(not wide, False, beside)
         text = decision.words(
@@ -143,6 +153,7 @@ def verdict(
     assumed = any(result.assumed for result in results)
     to_side = sum(abs(times - 1.0) >= MIN_TOLD and (times > 1.0) is (ratio > 1.0) for times, *_ in decided)
     common = len(decided) >= MIN_OF_ONE_SIGN and to_side > len(decided) / 2
+    common = common or (False if len(same) <= len(decided) / 2 else None)
     causes = tuple(causes_of(case, ratio, platform, per_node=per_node, assumed=assumed, common=common))
     count, way = counted(len(decided), "case"), "slow" if ratio > 1.0 else "fast"
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
@@ -162,10 +173,12 @@ def verdict(
 
 
 def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int | None = None,
-              assumed: bool = False, common: bool = False) -> list[Cause]:  # fmt: skip
+              assumed: bool = False, common: bool | None = None) -> list[Cause]:  # fmt: skip
     """Causes that fit a run `ratio` times as long as predicted: what is seen first, then what touches most time.
 
-    assumed: the file does not say all parameters;  common: most cases are off to this side, which is no chance
+    assumed: the file does not say all parameters
+    common: most cases are off to this side, which is no chance; False: they are not, so that what all have in common
+        is no likely cause; None: there is one case
     """
     hpl, nodes, prediction = case.hpl, platform.nodes, case.prediction
     threads, cores, predicted_s = hpl.threads_per_rank, nodes.cores, prediction.time_s.mean
@@ -174,6 +187,8 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     messages = 1.0 - computing
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
     outside = prediction.extrapolated_share or 0.0
+    kernels = 1.0 + (ratio - 1.0) / (outside * computing or math.nan)  # times as long as predicted, of those outside
+    is_platform = common is not False and 1.0 / _MAX_MODEL_ERROR <= kernels <= _MAX_MODEL_ERROR
     flops = hpl.flop_count / (ratio * predicted_s * hpl.ranks * threads)  # of a core
     too_much = flops > (1.2 * nodes.peak_flops_per_core if nodes.peak_flops_per_core else MAX_OF_A_CORE_FLOPS)
     spare = cores / per_node / threads  # cores for each thread that the prediction has
@@ -188,17 +203,17 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
         (min(ratio, 1.0) * predicted_s < SHORT_S and not common, Cause(
             "small", f"chance: N = {hpl.n} is {significant(predicted_s, 2)} s of work, so that what else runs counts",
             0.3, 10.0, seen=True)),
-        (outside >= 0.2, Cause(
-            "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
-            0.4, 2.5, seen=True)),
         (assumed, Cause("parameters", "parameters that the file does not say (--dat HPL.dat)", 0.9, 1.15)),
         (True, Cause("clock", "the clock frequency (turbo, or limits of power, heat and AVX)", 0.7, 1.4)),
-        (True, Cause("load", "other programs on the nodes", 1.0, 2.0)),
+        (True, Cause("load", "other programs on the nodes", 1.0, 2.0, passing=True)),
         (between, Cause("slow_node", "one slow node that all wait for", 1.0, 2.0)),
         (several, Cause("placement", "where the ranks ran (--ranks-per-node)", 0.8, 1.0 + 4.0 * messages, False, True)),
         (between, Cause("network", "TCP instead of the fast network", 1.0, 1.0 + 50.0 * messages, False, True)),
         (True, Cause("libraries", "another BLAS or MPI library", 0.5, 1.5)),
-        (True, Cause("shared_cores", "several ranks, threads or programs on one core", 1.7, 8.0)),
+        (outside >= 0.2, Cause(
+            "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
+            0.4, 2.5, is_platform)),
+        (True, Cause("shared_cores", "several ranks, threads or programs on one core", 1.7, 8.0, passing=True)),
         (threads > 1, Cause(
             "one_thread", f"one thread a rank, not {threads} (OMP_NUM_THREADS)", 0.6 * threads, 1.3 * threads)),
         (per_node > 1, Cause(
@@ -212,7 +227,8 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
         (True, Cause("machine", "another machine than the platform's", 0.1, 10.0)),
     )  # fmt: skip
     fit = [cause for may_be, cause in table if may_be and cause.low <= ratio <= cause.high]
-    return sorted(fit, key=lambda cause: (not cause.seen, cause.of_messages is (computing >= MOSTLY)))
+    in_all = common is False
+    return sorted(fit, key=lambda at: (not at.seen, in_all and not at.passing, at.of_messages is (computing >= MOSTLY)))
 
 
 def _beyond(ratio: float, _case: "Case", row: dict[Any, Any]) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.kit import picture
 from lepaute.kit.later import later, pandas
-from lepaute.measure.verify.comparison import decision_of, finding
+from lepaute.measure.verify.comparison import decision_of, error_text, finding
 from lepaute.measure.verify.naming import panels_of, varied_columns
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _draw_errors(axis: Any, position: int, row: dict[Any, Any], runs: "pandas.Da
     ends = [max(-reach, min(end, reach)) for end in means if not math.isnan(end)]
     below = max(ends) < 0  # then the number goes below too, away from the line of zero
     axis.annotate(
-        f"{row['error_percent']:+.1f} %".replace("-", "\N{MINUS SIGN}") + ("\noutside" if outside else ""),
+        error_text(row["error_percent"]).replace("-", "\N{MINUS SIGN}") + ("\noutside" if outside else ""),
         (position - OFFSET, min(ends) if below else max(ends)),
         xytext=(0, -4 if below else 4),
         textcoords="offset points",

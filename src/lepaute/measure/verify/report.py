@@ -12,7 +12,14 @@ from lepaute.kit.report.page import figure_svg, records_table, render
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, significant, value_and_interval
 from lepaute.measure.verify.campaign import Case
-from lepaute.measure.verify.comparison import CAUSES, decision_of, sentence, sentence_without_drift, times_as_long
+from lepaute.measure.verify.comparison import (
+    CAUSES,
+    decision_of,
+    error_text,
+    sentence,
+    sentence_without_drift,
+    times_as_long,
+)
 from lepaute.measure.verify.machine import MachineDrift
 from lepaute.measure.verify.naming import names_of_cases, varied_columns
 from lepaute.measure.verify.plot import plot
@@ -126,7 +133,7 @@ def _cells(row: dict[Any, Any]) -> tuple[str, ...]:
         *predicted_and_measured(row)[0],
         "-" if math.isnan(number) else f"{number:.0f}/{row['n_counting']}",
         *predicted_and_measured(row)[1],
-        f"{row['error_percent']:+.1f} %",
+        error_text(row["error_percent"]),
         decision_of(row).pick("in", "OUT", "in", "-"),
     )
 
@@ -145,7 +152,7 @@ def _drift_cells(row: dict[Any, Any]) -> tuple[str, ...]:
         return "-", "-", "-"
     return (
         f"{row['drift_percent']:+.1f} %",
-        f"{row['error_without_drift_percent']:+.1f} %",
+        error_text(row["error_without_drift_percent"]),
         decision_of(row | {"inside_interval": row["inside_without_drift"]}).pick("in", "OUT", "in", "-"),
     )
 
@@ -261,7 +268,7 @@ def _figures(results: "Verification | KnownResults") -> list[tuple[str, str]]:
     return [
         (f"{predicted_s} s", f"predicted for {case.full_label}"),
         (f"{measured_s} s", f"measured, mean of {counted(int(row['n_counting']), 'run')}"),
-        (length, f"{than} predicted; error of the prediction {row['error_percent']:+.1f} %"),
+        (length, f"{than} predicted; error of the prediction: {error_text(row['error_percent'])}"),
     ]
 
 

@@ -99,8 +99,8 @@ class Verification:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """What --json prints: the record of a single case, or {"verifications": [...]}, and `machine_drift`."""
-        whole = joint_record(self.records(), self.table) | self.decision.to_dict()
+        """What --json prints: the answer, the record of the only case or {"verifications": [...]}, `machine_drift`."""
+        whole = {"answer": self.sentence} | joint_record(self.records(), self.table) | self.decision.to_dict()
         return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
 
     def hpl_out(self) -> str:

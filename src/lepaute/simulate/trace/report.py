@@ -124,12 +124,16 @@ def _calls_table(trace: Trace, width: int = UNLIMITED) -> str:
     return shown_table(*in_common_unit(titles, rows, (3,), (4,)), width, left=(0, 5))
 
 
-MAX_ROWS = 24
-MAX_BARS = 128
+_MAX_ROWS = 24
+_MAX_BARS = 128
+_MAX_DIFFERENCE = 0.02  # of the time of a rank or step, between parts of alike ones
 
 
-def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
-    tables = breakdown_tables(breakdown, MAX_ROWS)
+def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED, *, details: bool = False) -> str:
+    """The sentence and the tables; without details alike ranks and steps are one row, and what takes no time has no
+    column."""
+    every = max(map(len, (breakdown.ranks, breakdown.steps, breakdown.by_name)))
+    tables = breakdown_tables(breakdown, every if details else _MAX_ROWS, brief=not details)
     parts = (f"{folded(title, width)}\n{shown_table(head, rows, width)}" for title, head, rows in tables)
     return "\n\n".join([folded(finding_of(breakdown).sentence, width, 2), *parts])
 
@@ -137,8 +141,16 @@ def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED) -> str:
 Tables = list[tuple[str, Sequence[str], Sequence[Sequence[object]]]]
 
 
-def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
-    """Titles, columns and rows: all ranks, each rank, kernel, routine and step; long ones without their middle."""
+def breakdown_tables(breakdown: Breakdown, most_rows: int, *, brief: bool = False) -> Tables:
+    """Titles, columns and rows: all ranks, each rank, kernel, routine and step; long ones without their middle.
+
+    brief : as `breakdown_text` has them without details
+    """
+    within, note = (
+        (_MAX_DIFFERENCE, f", those alike within {100.0 * _MAX_DIFFERENCE:.0f} % in one row") if brief else (-1.0, "")
+    )
+    by_rank_s = _merged(breakdown.ranks, breakdown.by_rank_s, within)
+    by_step_s = _merged(breakdown.steps, breakdown.by_step_s, within)
     total = breakdown.by_rank_s.sum(axis=0)
     whole = float(total.sum())
     categories = [category.replace("_", " ") for category in CATEGORIES]
@@ -152,16 +164,15 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
         if value > 1e-9 * whole
     ]
     of_ranks = [
-        (rank, row.sum(), *(percent(_share(value, row.sum())) for value in row))
-        for rank, row in zip(breakdown.ranks, breakdown.by_rank_s, strict=True)
+        (rank, row.sum(), *(percent(_share(value, row.sum())) for value in row)) for rank, row in by_rank_s.items()
     ]
     of_calls = [(call.name, call.calls, call.time_s, percent(call.share), call.median_s) for call in breakdown.by_name]
-    of_steps = [(step, row.sum(), *row[:-1]) for step, row in zip(breakdown.steps, breakdown.by_step_s, strict=True)]
+    of_steps = [(step, row.sum(), *row[:-1]) for step, row in by_step_s.items()]
     heads = {
         "All ranks together" + (estimate if breakdown.estimated else ""): ("where", "time", "share"),
-        "Each rank, per cent of its time": ("rank", "time", *categories),
+        f"Each rank, per cent of its time{note}": ("rank", "time", *categories),
         "Kernels and MPI routines": ("call", "calls", "time", "share", "median"),
-        "Each step, all ranks together": ("step", "time", *categories[:-1]),
+        f"Each step, all ranks together{note}": ("step", "time", *categories[:-1]),
     }
     in_seconds: tuple[tuple[Sequence[int], ...], ...] = ((1,),), ((1,),), ((2,), (4,)), (range(1, 1 + len(categories)),)
     most = (len(categories), most_rows, 2 * most_rows, most_rows)
@@ -169,8 +180,23 @@ def breakdown_tables(breakdown: Breakdown, most_rows: int) -> Tables:
     parts: tuple[Sequence[Sequence[object]], ...] = of_all, of_ranks, of_calls, of_steps
     for title, rows, columns, limit in zip(heads, parts, in_seconds, most, strict=True):
         names, cells = in_common_unit(heads[title], rows, *columns)
-        tables.append((title, names, shortened(cells, limit)))
+        kept = [at for at in range(len(names)) if not brief or any(row[at] not in (0, "0.0 %") for row in rows)]
+        shown = shortened([[row[at] for at in kept] for row in cells], limit)
+        tables.append((title, [names[at] for at in kept], shown))
     return tables if breakdown.steps else tables[:-1]
+
+
+def _merged(numbers: Sequence[int], parts_s: NDArray[Any], within: float) -> dict[str, NDArray[Any]]:
+    """The parts of each rank or step, and the mean of successive ones that are alike, named 0-15."""
+    rows, begin = {}, 0
+    for at in range(1, len(numbers) + 1):
+        run = parts_s[begin : at + 1]
+        goes_on = at < len(numbers) and numbers[at] == numbers[at - 1] + 1
+        if not goes_on or numpy.ptp(run, axis=0).max() > within * run.sum(axis=1).min():
+            name = f"{numbers[begin]}-{numbers[at - 1]}" if at - begin > 1 else f"{numbers[begin]}"
+            rows[name] = parts_s[begin:at].mean(axis=0)
+            begin = at
+    return rows
 
 
 def _share(value: float, whole: float) -> float:
@@ -255,10 +281,10 @@ def _draw_steps(axis: Any, breakdown: Breakdown) -> None:
 
 
 def grouped(breakdown: Breakdown) -> tuple[NDArray[Any], list[str]]:
-    """Bars and their labels: a rank each, or means of consecutive ranks where there are more than MAX_BARS."""
+    """Bars and their labels: a rank each, or means of consecutive ranks where there are more than _MAX_BARS."""
     count = len(breakdown.ranks)
-    if count <= MAX_BARS:
+    if count <= _MAX_BARS:
         return breakdown.by_rank_s, [str(rank) for rank in breakdown.ranks]
-    groups = numpy.array_split(numpy.arange(count), MAX_BARS)
+    groups = numpy.array_split(numpy.arange(count), _MAX_BARS)
     means = numpy.array([breakdown.by_rank_s[group].mean(axis=0) for group in groups])
     return means, [f"{breakdown.ranks[group[0]]}-{breakdown.ranks[group[-1]]}" for group in groups]

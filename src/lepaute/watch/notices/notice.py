@@ -87,6 +87,12 @@ class Notice:
         return not self.factor and self.size > _LARGEST_UNSEEN
 
     @property
+    def reason(self) -> tuple[str, str]:
+        """Of what is unknown: why, and what would be seen all the same."""
+        why, _, seen = self.text.partition("; ")
+        return why, seen
+
+    @property
     def caveat(self) -> str:
         """Its text, after what it is of: the beginning alone is shown."""
         prefixes = {UNLIKE_PEERS: "unlike its peers, ", UNCONFIRMED: "unconfirmed change of ", DATES: "wrong dates of "}
@@ -234,9 +240,10 @@ def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tup
         what = f"a change of one machine of {100 * min(size, SIZES[-1]):.0f} %"
         what = f"{what} or more" if size < inf else f"not even {what}"
         if size > _LARGEST_UNSEEN:
-            few = jobs < 2 * LASTING_DAYS
-            why = f"too few days of jobs to tell ({jobs:.0f})" if few else "values scatter too much to tell"
-            what = f"{why}, {f'only {what}' if size < inf else what}"
+            why = "values scatter too much to tell"
+            if jobs < 2 * LASTING_DAYS:
+                why = f"{counted(round(jobs), 'day')} of jobs are too few to tell"
+            what = f"{why}; {f'only {what}' if size < inf else what}"
         text = (
             f"{what} would be named within {counted(lasting, 'day')} of jobs, one bad from the start "
             f"{f'from {100 * level:.0f} % on' if level < inf else 'not at all'}, by simulation on these machines"
@@ -312,7 +319,7 @@ def unconfirmed_changes(found: "OpenRegressions", nodes: Collection[Node] | None
         of_interest = nodes is None or not set(nodes).isdisjoint(event.nodes)
         if event.shape == DAYS or event in reported or over or not of_interest:
             continue
-        text = f"{event.nodes_text}, since {event.date}: {event.reason}; not confirmed (lepaute watch events propose)"
+        text = f"{event.nodes_text}, since {event.date}: {event.reason}"
         cluster, names = event.nodes[0][0], tuple(node for _, node in event.nodes)
         size = (event.factors[0].factor, event.before_s, event.factors[0].size, event.p_value)
         unconfirmed.append(Notice(UNCONFIRMED, cluster, names[0] if len(names) == 1 else "", -1, *size, text, names))

@@ -337,10 +337,14 @@ def _largest_text(regression: Regression) -> str:
 
 def open_text(reports: Sequence[Regression], noticed: Iterable[Notice], where: str = "") -> str:
     """What is open, or not confirmed, the largest first, and how many more machines are unlike; "" without any."""
-    others = [notice for notice in worse_first(noticed) if not reports or notice.kind == UNLIKE_PEERS]
+    worse = worse_first(noticed)
+    unlike = [notice for notice in worse if notice.kind == UNLIKE_PEERS]
+    others = unlike if reports else worse
     more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
     caveat = f"{others[0].caveat}{more}" if others else ""
     if not reports:
+        if caveat and not unlike:
+            return f"Not confirmed{where}: {others[0]}{more}"
         return f"No change is confirmed{where}, but {caveat}" if caveat else ""
     largest = f"{'the largest ' * (len(reports) > 1)}{_largest_text(reports[0])}"
     return "; ".join(filter(None, [f"{counted(len(reports), 'open regression')}{where}: {largest}", caveat]))

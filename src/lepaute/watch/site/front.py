@@ -38,7 +38,7 @@ def answer(found: "OpenRegressions", states: dict[str, int], noticed: Sequence[N
     where = f"{counted(nodes, 'node')}, last data {last}"
     if text := summary.open_text(found.reports, noticed, f" on {where}"):
         state = "serious" if found.reports else "notable"
-    elif not states["fine"] and (few := [notice.text for notice in noticed if notice.is_unknown]):
+    elif not states["fine"] and (few := [notice.reason[0] for notice in noticed if notice.is_unknown]):
         text, state = f"Unknown in {where}: {few[0]}", "unable"
     elif states["unknown"] + states["silent"] + states["failed"] >= nodes:
         text, state = f"Nothing can be said of {where}", "unable"

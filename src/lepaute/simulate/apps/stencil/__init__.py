@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from lepaute.errors import InputError
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import plain
-from lepaute.kit.options import check_fields, option
+from lepaute.kit.options import Option, check_fields, option
 from lepaute.kit.quantities import box_of, whole_of
 from lepaute.simulate.application import About, Application, Rate
 from lepaute.simulate.behaviour import Behaviour, Kernels
@@ -38,6 +38,11 @@ class StencilBehaviour(Behaviour):
         return frozenset({"noise"} if self.application.noise_relative_sd > 0.0 else ())
 
 
+def _box(name: str, such_as: str, what: str = "", **more: Any) -> dict[str, Option]:
+    read = partial(box_of, name=name, such_as=such_as)
+    return option(f"{what or name} along x, y and z, as {such_as}", parse=read, metavar="XxYxZ", **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Stencil(Application):
     """One run: `cells` of a box on a `grid` of processes along x, y and z, ranks in the order of MPI_Cart_create.
@@ -58,13 +63,8 @@ class Stencil(Application):
         several=("grid",),
     )
 
-    cells: tuple[int, int, int] = field(
-        metadata=option("cells along x, y and z, as 512x512x512", parse=partial(box_of, name="cells"))
-    )
-    grid: tuple[int, int, int] = field(
-        default=(1, 1, 1),
-        metadata=option("processes along x, y and z, as 4x4x2", parse=partial(box_of, name="grid"), default="1x1x1"),
-    )
+    cells: tuple[int, int, int] = field(metadata=_box("cells", "512x512x512"))
+    grid: tuple[int, int, int] = field(default=(1, 1, 1), metadata=_box("grid", "4x4x2", "processes", default="1x1x1"))
     iterations: int = field(
         default=100, metadata=option("suffixes k and M", parse=partial(whole_of, name="iterations"), minimum=1)
     )
