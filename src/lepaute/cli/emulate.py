@@ -32,7 +32,7 @@ from lepaute.simulate.smpi.process import Limits
 from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
-    from lepaute.simulate import Prediction, PredictionRequest
+    from lepaute.simulate import Prediction
     from lepaute.simulate.apps.program import ProgramRun
     from lepaute.simulate.smpi.emulate import Keep
 
@@ -143,12 +143,11 @@ def program(
         others = alternatives(against or [], programs, simulation, placement, first)
         besides = len(others) + (len(others) + len(counts) > 1)  # the first one once more, with other noise
         parts, runs = besides + 1, simulation.runs * (len(counts) + besides)
-        trial = simulation.request(engine=Smpi(limits=Limits(_TRIAL_S)))
-        all_ranks = simulation.runs * (sum(counts) + besides * counts[0])
-        is_known = max(counts) >= _MANY_RANKS and _announced(
-            replace(first, np=max(counts)), simulation, trial, all_ranks
-        )
-        with simulated_date(runs, options.timeout, announced=is_known) as (on_progress, on_share, end_line):
+        with simulated_date(
+            runs,
+            options.timeout,
+            announced=_announced(replace(first, np=max(counts)), simulation, sum(counts) + besides * counts[0]),
+        ) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
                 on_line=None if as_json else partial(_pass_on, unfiltered(sys.stdout), end_line),
@@ -173,9 +172,9 @@ def program(
             objects = [prediction.to_dict() for prediction in predictions]
             if compared:
                 objects[0]["differences"] = [each.to_dict() for each in compared]
-            several = {"predictions": objects, "scaling": [point.to_dict() for point in points]}
-            text = answered_scaling(points, UNLIMITED) if points else answered_emulation(predictions[0], UNLIMITED)
-            print(json_text({"answer": answer_in(text), **(several if points else objects[0])}))
+            answer = answered_scaling(points, UNLIMITED) if points else answered_emulation(predictions[0], UNLIMITED)
+            shown = {"predictions": objects, "scaling": [point.to_dict() for point in points]} if points else objects[0]
+            print(json_text({"answer": answer_in(answer), **shown}))
         else:
             width = terminal_columns(sys.stderr)
             if sys.stdout.isatty() and sys.stderr.isatty():
@@ -196,16 +195,24 @@ def program(
         note(f"lepaute: {name} has no effect: no computing is timed")
 
 
-def _announced(run: "ProgramRun", simulation: Simulation, request: "PredictionRequest", ranks: int) -> bool:
-    """Whether a trial on some of the ranks told how long the emulation of so many in all takes, which is announced."""
+def _announced(run: "ProgramRun", simulation: EmulatedRuns, ranks: int) -> bool:
+    """Whether a trial on some of many ranks says how long the emulation of so many in all takes, which is announced."""
+    from lepaute.simulate.smpi.emulate import Smpi
+
+    if run.np < _MANY_RANKS:
+        return False
     trial = replace(run, np=run.np // _RANKS_OF_TRIAL).application
     note(f"lepaute: trying {trial.ranks} of {run.np} ranks, to tell how long all will take")
     try:
+        request = simulation.request(engine=Smpi(limits=Limits(_TRIAL_S)))
         (tried,) = predict_all([trial], simulation.read(), replace(request, runs=1))
     except LepauteError as problem:
         note(f"lepaute: the trial tells nothing: {problem}")
         return False
-    announce(tried.simulation.wall_s * ranks / trial.ranks, f"if each rank does what it did in the trial; {FASTER}")
+    announce(
+        tried.simulation.wall_s * simulation.runs * ranks / trial.ranks,
+        f"if each rank does what it did in the trial; {FASTER}",
+    )
     return True
 
 
