@@ -41,6 +41,7 @@ struct Segment {
     Protocol protocol = Protocol::eager;
     double latency_s = 0.0; // of the whole route
     double bandwidth_Bps = 1.0;
+    double cable_latency_factor = 1.0; // on the latencies of cables
     Overhead send;
     Overhead isend; // of MPI_Issend too; HPL's other sends block
     Overhead receive;
@@ -70,6 +71,7 @@ struct Segment {
         visit("protocol", &Segment::protocol);
         visit("latency_s", &Segment::latency_s, 0.0, most_seconds);
         visit("bandwidth_Bps", &Segment::bandwidth_Bps, least_Bps, most_Bps);
+        visit("cable_latency_factor", &Segment::cable_latency_factor, 0.0, 1e300);
         visit("send", &Segment::send);
         visit("isend", &Segment::isend);
         visit("receive", &Segment::receive);

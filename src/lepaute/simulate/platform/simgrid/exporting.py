@@ -131,7 +131,8 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     topology, count = platform.topology, platform.nodes.count
     if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _needs_explicit_routes(platform)):
         return "mesh"
-    if topology.kind == "graph" or every_route:
+    by_size = any(segment.cable_latency_factor != 1 for segment in platform.network.remote.segments)
+    if topology.kind in ("graph", "routes") or every_route or by_size:
         raise InputError(
             f"platform {platform.name}: a {topology.kind} of {count} nodes cannot be written route by route, which is "
             f"done up to {MAX_NODES_WITH_ROUTES} nodes; use a fat-tree, dragonfly or torus element"
@@ -150,7 +151,8 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
 def _needs_explicit_routes(platform: Platform) -> bool:
     topology = platform.topology
     return bool(
-        topology.kind == "graph"
+        topology.kind in ("graph", "routes")
+        or any(segment.cable_latency_factor != 1 for segment in platform.network.remote.segments)
         or topology.changed
         or topology.removed
         or topology.cables == "first"

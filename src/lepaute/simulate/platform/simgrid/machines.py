@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import Never
+from typing import TYPE_CHECKING, Never
 from xml.parsers import expat
 
 from lepaute.errors import InputError
 from lepaute.kit.quantities import MAX_NUMBERS, count_of, ranges_of
+
+if TYPE_CHECKING:
+    from lepaute.simulate.platform.simgrid.routes import Routed
 
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
@@ -191,6 +194,7 @@ class Machine:
     loopback_latency_s: Decimal = Decimal(0)
     node_limit_Bps: float | None = None  # noqa: N815 - the unit
     switch_limit_Bps: float | None = None  # noqa: N815 - the unit
+    routed: "Routed | None" = None
     notes: tuple[str, ...] = ()
 
 
@@ -229,7 +233,7 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     return Machine(
         name="platform",
         numbers=tuple(int(match[2]) for match in matches if match),
-        cores=whole_number(hosts[0].attributes.get("core", "1"), _Reader(hosts[0], origin).where("core")),
+        cores=whole_number(hosts[0].attributes.get("core", "1"), Reader(hosts[0], origin).where("core")),
         kind="graph",
         link_Bps=Decimal(1),
         link_latency_s=_values(links[f"{ids[0]}_latency"], origin)[1],
@@ -273,7 +277,7 @@ def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Mac
 
 
 def _of_cluster(element: Element, origin: str) -> Machine:
-    at = _Reader(element, origin)
+    at = Reader(element, origin)
     kind = _KINDS.get(element.attributes.get("topology", "FLAT"))
     if kind is None:
         raise InputError(f"{at.where('topology')}; it must be one of {', '.join(_KINDS)}")
@@ -327,7 +331,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give it one")
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
-    cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
+    cores = [whole_number(h.attributes.get("core", "1"), Reader(h, origin).where("core")) for h in hosts]
     if len(set(cores)) > 1:
         raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; all nodes must be alike")
     if not numbered:
@@ -441,12 +445,12 @@ def _as_link(backbone: Element) -> Element:
 
 
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:
-    at = _Reader(link, origin)
+    at = Reader(link, origin)
     return bandwidth_Bps(at.text("bandwidth"), at.where("bandwidth")), at.time_or_0("latency")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class Reader:
     """The attributes of an element as values, and where they stand."""
 
     element: Element
