@@ -168,6 +168,45 @@ def test_hosts_around_a_switch_are_a_switch(form: str) -> None:
     assert platform.network.remote.segments[0].latency_s == pytest.approx(2 * 5e-6)
 
 
+#: Two clusters, one half-duplex behind a backbone, a zone of cabinets, shortest paths between them but for a bypass.
+ZONES = (DATA / "zones.xml").read_text()
+
+
+def test_routes_through_zones_have_the_links_that_the_zones_say() -> None:
+    found = import_xml(ZONES)
+    topology = core_topology(found.platform)
+    assert topology.nodes == 9
+
+    def links(a: int, b: int) -> list[str]:
+        names = [topology.link_name(link) for link in topology.route(a, b)]
+        return [name for name in names if not name.startswith("flow")]
+
+    assert links(0, 1) == ["left_link_a-0_UP", "left_link_a-1_DOWN"]
+    # a link of both directions, and the backbone once
+    assert links(2, 3) == ["right_link_b-0", "right_backbone", "right_link_b-1"]
+    assert links(0, 2) == ["left_link_a-0_UP", "short", "right_backbone", "right_link_b-0"]
+    assert links(2, 0) == ["right_link_b-0", "right_backbone", "long", "short", "left_link_a-0_DOWN"]
+    assert links(4, 5) == ["rack_link_r-0_UP", "bb", "rack_link_r-1_DOWN"]
+    assert links(0, 4)[1:4] == ["short", "long", "bb"]  # through the zone in between
+    assert links(4, 6) == ["rack_link_r-0_UP", "bb", "third", "x"]
+    assert links(6, 8) == ["x", "y"]
+    assert links(8, 6) == ["direct"]
+    # a flow's own part of a FATPIPE
+    assert topology.links[topology.route(8, 6)[-1]][0] == 10e6
+    assert "FATPIPE" in "".join(found.notes)
+    again = import_xml(export_xml(found.platform, wiring(found.platform)).text).platform
+    assert again.topology == found.platform.topology
+    assert again.network.remote == found.platform.network.remote
+
+
+def test_the_latency_factor_of_a_tree_may_depend_on_the_size_of_messages() -> None:
+    tree = import_xml(cluster(**TREE).replace('"0:2"', '"0:2;100:3"')).platform
+    segments = tree.network.remote.segments
+    assert {(s.latency_s, s.cable_latency_factor) for s in segments} == {(4e-6, 2.0), (6e-6, 3.0)}
+    assert tree.topology.levels[1].latency_s == 1e-6
+    assert import_xml(export_xml(tree, wiring(tree)).text).platform.network.remote == tree.network.remote
+
+
 @pytest.mark.parametrize(
     ("text", "bytes_per_s"),
     [
@@ -188,10 +227,7 @@ MESH = zone(
 )
 #: What a platform has no counterpart of, put behind a cluster, or in the place of something in it.
 UNMODELLED = {
-    **{
-        tag: (f'<{tag} src="a" dst="b"/>', f"{tag} 'a': is a ")
-        for tag in ("bypassRoute", "bypassZoneRoute", "bypassASroute", "trace_connect")
-    },
+    "trace_connect": ('<trace_connect src="a" dst="b"/>', "trace_connect 'a': is a "),
     "trace": ('<trace id="t" periodicity="1.0">0 1</trace>', "trace 't': is a profile"),
     "peer": ('<peer id="p" speed="1Gf" bw_in="1" bw_out="1" lat="1"/>', "peer 'p': is a peer"),
     "file": ('<link id="l" bandwidth="1" bandwidth_file="f"/>', "link 'l': has bandwidth_file"),
@@ -203,17 +239,21 @@ STAR = STARS["host links"]
 BAD = {
     **{what: (cluster().replace("</zone>", f"{text}</zone>"), message) for what, (text, message) in UNMODELLED.items()},
     "zone route": (two("lat", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"><link_ctn/></zoneRoute></zone>'),
-                   "zoneRoute 'c': joins zones by links of its own"),
-    "backbones in a row": (two("bb_lat", "1us", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"/></zone>'),
-                           "zoneRoute 'c': joins zones"),
-    "second backbone": (zone('<zone id="a"><host id="x"/><backbone id="p"/></zone><zone id="b"><host id="y"/>'
-                             '<backbone id="q"/></zone>'), "backbone 'q': is a second backbone"),
+                   "link_ctn '': there is no link ''"),
+    "way of a link": (MESH.replace('id="y" b', 'id="y" sharing_policy="SPLITDUPLEX" b'),
+                      "link_ctn 'y': there is no link 'y'; give it a direction"),
+    "twice over a link": (MESH.replace('<link_ctn id="y"/>', '<link_ctn id="y"/><link_ctn id="y"/>'),
+                          "the route from 'a1' to 'a3' crosses a link twice"),
+    "no way": (MESH.replace('src="a2" dst="a3"', 'src="a2" dst="a3" symmetrical="NO"'),
+               "zone 'z' has no route from 'a3' to 'a2'"),
+    "hosts twice": (MESH.replace('id="a2"', 'id="a1"', 1), "is a second host of the name 'a1'"),
+    "dragonfly": (cluster(topology="DRAGONFLY", topo_parameters="1,1;2,1;1,1;2"), "in a dragonfly of several chassis"),
+    "tree beside a host": (cluster(**TREE).replace("</zone>", '<host id="front" speed="1f"/></zone>'),
+                           "cluster 'c': its routing or topology cannot be imported together"),
+    "many hosts": (cluster(radical="0-256").replace("</zone>", '<host id="front" speed="1f"/></zone>'),
+                   "routes between every two of more than 256 hosts"),
     "fatpipe": (cluster(sharing_policy="FATPIPE"), "sharing_policy of cluster 'c' is 'FATPIPE'"),
     "narrow fatpipe": (cluster(bb_bw="1kBps", bb_sharing_policy="FATPIPE"), "bb_bw of cluster 'c' is of a FATPIPE"),
-    "links of hosts": (STAR.replace('id="l7" bandwidth="8Gbps"', 'id="l7" bandwidth="4Gbps"'),
-                       "the link of host 'h7' is another one than that of 'h5'"),
-    "pipes of hosts": (STAR.replace("SPLITDUPLEX", "FATPIPE"), "sharing_policy FATPIPE of a host's link"),
-    "factors of a tree": (cluster(**TREE).replace('"0:2"', '"0:2;100:3"'), "smpi/lat-factor depends on the size"),
     "bandwidth": (cluster(bw="fast"), "platform.xml:1: bw of cluster 'c' is 'fast'"),
     "unit": (cluster(lat="3parsec"), "lat of cluster 'c' is '3parsec'"),
     "radical": (cluster(radical="7-3"), "radical of cluster 'c' is '7-3'"),
@@ -226,8 +266,6 @@ BAD = {
     "other speed": (two("speed", "2Gf"), "is a second cluster, 'd', not like the first"),
     "two trees": (two("topology", "FAT_TREE", "FAT_TREE", topo_parameters="2;2,2;1,2;1,1"),
                   "is a second cluster, 'd', where each is a fat-tree of its own"),
-    "a host more": (cluster().replace("</zone>", '<host id="front" speed="1f"/></zone>'),
-                    "host 'front' stands beside a cluster"),
     "nothing": (zone(""), "has neither a cluster nor a host"),
     "no platform": ("<html/>", "the root element is 'html'"),
     "not XML": ("<platform>\n<zone></platform>", "platform.xml:2: is not XML (mismatched tag)"),
@@ -235,7 +273,6 @@ BAD = {
     "negative": (cluster(bw="-1Bps"), "bw of cluster 'c' is '-1Bps'"),
     "zero": (cluster(bw="0Bps"), "is not a valid platform"),
     "factor": (cluster().replace('"0:2"', '"0:x"'), "smpi/lat-factor: a value is 'x'"),
-    "mesh": (MESH, "only hosts around one switch are imported"),
     "our property": (
         cluster().replace("<cluster", '<prop id="lepaute:name" value="7"/><cluster'),
         "lepaute:name is '7'",

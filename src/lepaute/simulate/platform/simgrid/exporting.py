@@ -182,7 +182,8 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
     # Are the factors of latency for a whole route, or for each of its links? And how much of a message's 16 bytes of
     # envelope is already taken off?
     on_links = parts.latencies.same_on_every_route and platform.topology.kind != "switch" and form == "cluster"
-    yield "latency", "links" if on_links else "route"
+    by_size = any(segment.cable_latency_factor != 1 for segment in network.remote.segments)
+    yield "latency", "sized" if by_size else "links" if on_links else "route"
     yield "enveloped", [int(taken) for taken in parts.latencies.enveloped]
     if form == "mesh":
         yield "topology", platform.topology.model_dump(mode="json", exclude_none=True)

@@ -242,7 +242,8 @@ def _platform(
     route = longest_route(topology)
     # The links whose latency is that of a segment; that of others is on the cables.
     counted = len(route)
-    by_size = machine.routed is not None or (machine.parameters is not None and not on_links)
+    by_size = machine.routed is not None or properties.get("latency") == "sized"
+    by_size = by_size or (machine.parameters is not None and not on_links and "latency" not in properties)
     if machine.kind == "graph":
         counted = 1
     elif (on_links or by_size) and machine.kind != "switch":
@@ -250,10 +251,10 @@ def _platform(
     nominal_s = machine.link_latency_s * counted + machine.backbone_latency_s
     enveloped = [*properties.get("enveloped", []), *[False] * len(table)]
     segments = tuple(
-        _segment(row, link_Bps, nominal_s, bool(taken), by_size=by_size and not enveloped[0])
+        _segment(row, link_Bps, nominal_s, bool(taken), by_size=by_size)
         for row, taken in zip(table, enveloped, strict=False)
     )
-    if (on_links or by_size) and machine.routed is None:
+    if (on_links or by_size) and machine.routed is None and "topology" not in properties:
         factor = Decimal(1) if by_size else table[0].latency_factor
         topology = topology.model_copy(update={"levels": _cables(machine, factor, topology.levels, route)})
     iprobe_s, test_s, wtime_s = (float(time_s(*settings[f"smpi/{name}"])) for name in ("iprobe", "test", "wtime"))

@@ -132,7 +132,7 @@ class Map:
             if step.gateways is not None and at != step.gateways[0]:
                 links += self.between(at, step.gateways[0])
             links += step.links
-            at = step.gateways[1] if step.gateways is not None else destination
+            at = destination if step.gateways is None else step.gateways[1]
         return links if at == destination else links + self.between(at, destination)
 
     def _refuse(self, element: Element, problem: str) -> Never:
@@ -304,32 +304,37 @@ def routes_of(
     loopbacks = [read.loopbacks[host]._replace(name="") if host in read.loopbacks else None for host in hosts]
     loopback = max(loopbacks, key=loopbacks.count)
     ways = {pair: read.between(*pair) for pair in permutations(hosts, 2)}
-    both = {link for pair, links in ways.items() for link in links if crosstraffic and link in ways[pair[::-1]]}
-    made: dict[str, tuple[str, Decimal, Decimal]] = {}
-    narrowed = False
+    if twice := next((pair for pair, links in ways.items() if len(set(links)) < len(links)), None):
+        raise InputError(
+            f"{origin}: the route from '{twice[0]}' to '{twice[1]}' crosses a link twice; give it two links"
+        )
+    back = {pair: ways[pair[::-1]] if crosstraffic else () for pair in ways}
+    sometimes = {link for pair, links in ways.items() for link in links if link not in back[pair]}
+    places: dict[Link, int] = {}
+    for links in ways.values():
+        for link in links:
+            places.setdefault(link, len(places))
+    made = [
+        (
+            link.name,
+            WIDE_BPS if link.pipe else link.bandwidth_Bps / (1 + _BACK * (link not in sometimes)),
+            link.latency_s,
+        )
+        for link in places
+    ]
     rows = []
-    for number, pair in enumerate(ways):
-        a, b = pair
-        widths = [Decimal("inf")]
-        places = [hosts.index(a), hosts.index(b)]
-        for link in ways[pair]:
-            width = WIDE_BPS if link.pipe else link.bandwidth_Bps / (1 + _BACK if link in both else 1)
-            made.setdefault(link.name, (link.name, width, link.latency_s))
-            widths.append(width)
-            places.append(list(made).index(link.name))
-        alone = [link.bandwidth_Bps for link in ways[pair] if link.pipe]
-        latency_s = sum(link.latency_s for link in ways[pair])
-        if tcp_gamma and latency_s:
-            alone.append(tcp_gamma / (2 * latency_s))
-        narrow = bool(alone) and min(alone) < min(widths)
-        width = min(*alone, *widths)
-        envelope_s = envelope_bytes / width
-        if narrow or envelope_s > _NOTICED * latency_s:
-            name = f"{FLOW}{number}"
-            made[name] = (name, width if narrow else WIDE_BPS, envelope_s)
-            places.append(len(made) - 1)
-        narrowed = narrowed or narrow
-        rows.append(tuple(places))
+    for number, (pair, links) in enumerate(ways.items()):
+        row = [*map(hosts.index, pair), *(places[link] for link in links)]
+        shared_Bps = min(made[place][1] for place in row[2:])
+        latency_s = sum(link.latency_s for link in links)
+        alone = [link.bandwidth_Bps / (1 + _BACK * (link in back[pair] and not link.pipe)) for link in links]
+        window_Bps = tcp_gamma / (2 * latency_s) if tcp_gamma and latency_s else WIDE_BPS
+        own_Bps = min(window_Bps, *alone)
+        envelope_s = envelope_bytes / own_Bps
+        if own_Bps < shared_Bps or envelope_s > _NOTICED * latency_s:
+            row.append(len(made))
+            made.append((f"{FLOW}{number}", own_Bps if own_Bps < shared_Bps else WIDE_BPS, envelope_s))
+        rows.append(tuple(row))
     names = ", ".join(hosts) if len(hosts) <= _NAMED else f"{hosts[0]} to {hosts[-1]}, in the order of the file"
     notes = [f"hosts: their names are left out; nodes 0 to {len(hosts) - 1} are {names}."]
     if len(set(cores)) > 1:
@@ -338,9 +343,9 @@ def routes_of(
         notes.append("speeds: hosts differ in speed; nodes do not.")
     if others := [host for host, own in zip(hosts, loopbacks, strict=True) if own != loopback]:
         notes.append(f"loopback: inside {', '.join(others)} messages take as long as inside the other hosts.")
-    if narrowed:
+    if any(name.startswith(FLOW) and width < WIDE_BPS for name, width, _ in made):
         notes.append(
-            "FATPIPE, network/TCP-gamma: what one message can have at most, messages at once between the same two "
-            "hosts share."
+            "FATPIPE, network/TCP-gamma, network/crosstraffic: what one message can have at most, messages at once "
+            "between the same two hosts share."
         )
-    return Routed(hosts, min(cores), tuple(made.values()), tuple(rows), loopback, tuple(notes))
+    return Routed(hosts, min(cores), tuple(made), tuple(rows), loopback, tuple(notes))

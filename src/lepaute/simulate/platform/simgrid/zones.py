@@ -95,6 +95,7 @@ def level_latency_s(topology: Topology, level: int) -> Decimal:
 def cables_add_latency(topology: Topology) -> bool:
     """Does some cable add to the latency of a message?"""
     cables = (*(topology.levels or ()), *(topology.changed or ()), *(topology.links or ()))
+    cables += topology.route_links or ()
     return any(cable.latency_s for cable in cables)
 
 
@@ -105,11 +106,11 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
         return _same(link_s, link_s * len(route), len(segments))
-    factors = tuple(exact(segment.cable_latency_factor) for segment in segments)
-    if set(factors) != {Decimal(1)}:  # the factors are for all latencies
-        nominal_s = exact(segments[0].latency_s) / factors[0] if factors[0] else Decimal(0)
-        totals_s = tuple(product(nominal_s, factor) for factor in factors)
-        return Latencies(nominal_s, nominal_s, totals_s, factors, (False,) * len(factors), same_on_every_route=True)
+    by_size = tuple(exact(segment.cable_latency_factor) for segment in segments)
+    if set(by_size) != {Decimal(1)}:  # the factors are for all latencies
+        of_route_s = exact(segments[0].latency_s) / by_size[0] if by_size[0] else Decimal(0)
+        all_s = tuple(product(of_route_s, factor) for factor in by_size)
+        return Latencies(of_route_s, of_route_s, all_s, by_size, (False,) * len(by_size), same_on_every_route=True)
     if explicit and cables_add_latency(topology) and len({segment.latency_s for segment in segments}) == 1:
         total_s = exact(segments[0].latency_s)
         return _same(total_s, total_s, len(segments))
