@@ -17,6 +17,7 @@ from lepaute.simulate.platform.schema import Nodes, Platform
 from lepaute.simulate.platform.simgrid.machines import (
     Element,
     Machine,
+    NoSwitch,
     machine_of,
     mesh_of,
     parse,
@@ -187,7 +188,7 @@ def _machine(root: Element, origin: str, settings: Mapping[str, str], smallest: 
     if clusters and not hosts and not ways and len(list(root.all("backbone"))) < 2:
         return machine_of(root, origin)
     if hosts and not clusters and not ways:
-        with contextlib.suppress(InputError):
+        with contextlib.suppress(NoSwitch):
             return machine_of(root, origin)
     gamma = time_s(settings.get("network/TCP-gamma", "4194304"), f"{origin}: network/TCP-gamma")
     crosstraffic = settings.get("network/crosstraffic", "").lower() not in _CORRECTIONS["network/crosstraffic"]

@@ -198,23 +198,18 @@ class Machine:
     notes: tuple[str, ...] = ()
 
 
+class NoSwitch(Exception):
+    """Hosts are not around one switch, in a file that says so with host_link elements."""
+
+
 def machine_of(platform: Element, origin: str) -> Machine:
     """The hosts of the file with root element `platform`; clusters or cabinets that are alike are one machine.
 
-    Raises InputError for none, for clusters that are not alike, and for routes that are not those of one switch.
+    Raises InputError for clusters that are not alike, and NoSwitch for hosts that are not around one switch.
     """
-    clusters = list(platform.all("cluster", "cabinet"))
-    hosts = list(platform.all("host"))
-    if clusters and hosts:
-        raise InputError(
-            f"{origin}:{hosts[0].line}: host '{hosts[0].attributes.get('id', '')}' stands beside a cluster; a platform "
-            "has only one kind of node. Keep the cluster alone in the file"
-        )
-    if clusters:
+    if clusters := list(platform.all("cluster", "cabinet")):
         return _of_clusters(platform, clusters, origin)
-    if hosts:
-        return _of_hosts(platform, hosts, origin)
-    raise InputError(f"{origin}: has neither a cluster nor a host; a platform needs one of them")
+    return _of_hosts(platform, list(platform.all("host")), origin)
 
 
 def mesh_of(platform: Element, origin: str) -> Machine:
@@ -260,7 +255,7 @@ def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Mac
                 + "; a platform has only one kind of node. Keep one cluster in the file"
             )
     if all(element.tag == "cabinet" for element in clusters):  # their switch is the zone's
-        backbones = [_values(_as_link(each), origin) for each in platform.all("backbone")]
+        backbones = [_values(each, origin) for each in platform.all("backbone")]
         first = replace(
             first,
             backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
@@ -311,137 +306,68 @@ def _of_cluster(element: Element, origin: str) -> Machine:
 
 
 def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
-    """Hosts that one switch joins, each by a link or a pair of links of its own."""
+    """Hosts that one switch joins, each by a link or a pair of links of its own; raises NoSwitch for others."""
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
-    host_links, between, loopback = _own_links(platform, hosts, links, origin)
-    notes: tuple[str, ...] = ()
+    ends = {entry.attributes.get("id", ""): entry for entry in platform.all("host_link")}
     ids = [host.attributes.get("id", "") for host in hosts]
-    first_up, first_down = host_links[ids[0]]
-    properties = {
-        name: (_values(up, origin), _values(down, origin), up.attributes.get("sharing_policy", "SHARED"), up is down)
-        for name, (up, down) in host_links.items()
+    names = [
+        re.sub("_(UP|DOWN)$", "", ends[x].attributes.get(way, "")) for x in ids if x in ends for way in ("up", "down")
+    ]
+    if len(names) < 2 * len(ids) or not ids or any(name not in links for name in names):
+        raise NoSwitch
+    pairs = [(links[up], links[down]) for up, down in zip(names[::2], names[1::2], strict=True)]
+    routes = list(platform.all("route"))
+    loops = [route for route in routes if route.attributes.get("src") == route.attributes.get("dst")]
+    loopbacks = [links[name] for r in loops for e in r.all("link_ctn") if (name := e.attributes.get("id", "")) in links]
+    first_up, first_down = pairs[0]
+    alike = {
+        (_values(up, origin), _values(down, origin), up.attributes.get("sharing_policy", "SHARED"), up is down)
+        for up, down in pairs
     }
-    if other := next((name for name in ids if properties[name] != properties[ids[0]]), None):
-        raise InputError(
-            f"{origin}: the link of host '{other}' is another one than that of '{ids[0]}'; all must be alike"
-        )
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
-    if up_Bps != down_Bps:
-        raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give it one")
+    cores = {whole_number(h.attributes.get("core", "1"), Reader(h, origin).where("core")) for h in hosts}
+    policy = first_up.attributes.get("sharing_policy", "SHARED")
+    backbones = [
+        (*_values(e, origin), e.attributes.get("sharing_policy") == "FATPIPE") for e in platform.all("backbone")
+    ]
+    if (
+        len(alike) > 1
+        or len(cores) > 1
+        or up_Bps != down_Bps
+        or policy == "FATPIPE"
+        or any(is_pipe and width < up_Bps for width, _, is_pipe in backbones)
+        or len({_values(link, origin) for link in loopbacks}) > 1
+        or (routes and not len(loopbacks) == len(loops) == len(routes) == len(hosts))
+    ):
+        raise NoSwitch
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
-    cores = [whole_number(h.attributes.get("core", "1"), Reader(h, origin).where("core")) for h in hosts]
-    if len(set(cores)) > 1:
-        raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; all nodes must be alike")
-    if not numbered:
-        notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
+    notes = (
+        () if numbered else ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
+    )
     prefix = matches[0][1] if matches[0] and numbered else ""
-    policy = first_up.attributes.get("sharing_policy", "SHARED")
-    if policy == "FATPIPE":
-        raise InputError(f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported")
-    backbones = [_values(link, origin) for link in between]
-    pipes = [link.attributes.get("sharing_policy") == "FATPIPE" for link in between]
-    for pipe in (width for (width, _), is_pipe in zip(backbones, pipes, strict=True) if is_pipe):
-        _check_pipe(pipe, up_Bps, f"{origin}: the backbone")
-    loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
+    loopback_Bps, loopback_latency_s = _values(loopbacks[0], origin) if loopbacks else (None, Decimal(0))
     return Machine(
         name=prefix.strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
-        cores=cores[0],
+        cores=cores.pop(),
         kind="switch",
         shared=first_up is first_down and policy == "SHARED",
         link_Bps=up_Bps,
         link_latency_s=(up_latency + down_latency) / 2,
-        backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
+        backbone_latency_s=sum((latency for _, latency, _ in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min(
-            (float(width) for (width, _), is_pipe in zip(backbones, pipes, strict=True) if not is_pipe), default=None
-        ),
+        switch_limit_Bps=min((float(width) for width, _, is_pipe in backbones if not is_pipe), default=None),
         notes=notes,
     )
 
 
-def _own_links(
-    platform: Element, hosts: list[Element], links: dict[str, Element], origin: str
-) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
-    """The links (up, down) of each host, those that all routes share, and a loopback link."""
-
-    def link(name: str, user: Element) -> Element:
-        element = links.get(name) or links.get(re.sub("_(UP|DOWN)$", "", name))
-        if element is None:
-            raise InputError(f"{origin}:{user.line}: link '{name}' is not defined; define it, or correct the name")
-        return element
-
-    routes: dict[tuple[str, str], list[str]] = {}
-    loopback = None
-    for route in platform.all("route"):
-        ends = (route.attributes.get("src", ""), route.attributes.get("dst", ""))
-        names = [e.attributes.get("id", "") for e in route.all("link_ctn")]
-        if ends[0] == ends[1]:
-            loopback = link(names[0], route) if names else loopback
-            continue
-        routes[ends] = names
-        if route.attributes.get("symmetrical", "YES").upper() == "YES":
-            routes.setdefault(ends[::-1], names[::-1])
-    host_links: dict[str, tuple[Element, Element]] = {}
-    for entry in platform.all("host_link"):
-        up, down = (link(entry.attributes.get(way, ""), entry) for way in ("up", "down"))
-        host_links[entry.attributes.get("id", "")] = (up, down)
-    ids = [host.attributes.get("id", "") for host in hosts]
-    if host_links:
-        if missing := next((name for name in ids if name not in host_links), None):
-            raise InputError(f"{origin}: host '{missing}' has no host_link; give it one")
-        return host_links, [_as_link(e) for e in platform.all("backbone")], loopback
-    return _from_routes(ids, routes, links, loopback, origin)
-
-
-def _from_routes(
-    ids: list[str],
-    routes: dict[tuple[str, str], list[str]],
-    links: dict[str, Element],
-    loopback: Element | None,
-    origin: str,
-) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
-    """Links from routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
-    common = set.intersection(*(set(names) for names in routes.values())) if len(routes) > 2 else set()
-    ups_of: dict[str, set[tuple[str, ...]]] = {}
-    downs_of: dict[str, set[tuple[str, ...]]] = {}
-    for (a, b), names in routes.items():
-        others = tuple(x for x in names if x not in common)
-        ups_of.setdefault(a, set()).add(others[:1])
-        downs_of.setdefault(b, set()).add(others[-1:])
-    host_links: dict[str, tuple[Element, Element]] = {}
-    for name in ids:
-        ups, downs = ups_of.get(name, set()), downs_of.get(name, set())
-        if len(ups) != 1 or len(downs) != 1 or () in ups | downs:
-            raise InputError(
-                f"{origin}: the routes of host '{name}' do not all begin (and end) with one link of its own; only "
-                "hosts around one switch are imported, and clusters"
-            )
-        up, down = ups.pop()[0], downs.pop()[0]
-        if up not in links or down not in links:
-            raise InputError(f"{origin}: link '{up if up not in links else down}' is not defined; define it")
-        host_links[name] = (links[up], links[down])
-    expected = 2 + len(common)
-    for (a, b), names in routes.items():
-        if len(names) != expected:
-            raise InputError(
-                f"{origin}: the route from '{a}' to '{b}' has {len(names)} links where one switch makes {expected}; "
-                "only clusters and hosts around a single switch can be imported"
-            )
-    return host_links, [links[name] for name in sorted(common) if name in links], loopback
-
-
-def _check_pipe(width: "Decimal | float | None", of_nodes: Decimal, where: str) -> None:
+def _check_pipe(width: float | None, of_nodes: Decimal, where: str) -> None:
     """Raises InputError for a backbone that flows do not share, but is narrower than the links of nodes."""
     if width is not None and width < of_nodes:
         raise InputError(f"{where} is of a FATPIPE, narrower than the links of nodes, which cannot be imported")
-
-
-def _as_link(backbone: Element) -> Element:
-    return Element("link", backbone.attributes, backbone.line)
 
 
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:
