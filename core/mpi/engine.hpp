@@ -86,9 +86,8 @@ public:
     [[nodiscard]] bool may_be_eager(double bytes) const noexcept;
     /// What the cables between two ranks add to the latency of a segment.
     [[nodiscard]] double cable_latency_s(Rank from, Rank to, const models::Segment& segment) const {
-        return topology_.has_latency()
-                   ? segment.cable_latency_factor * route_latency_s(ranks_[from].node, ranks_[to].node)
-                   : 0.0;
+        const double sum_s = topology_.has_latency() ? route_latency_s(ranks_[from].node, ranks_[to].node) : 0.0;
+        return segment.cable_latency_factor * sum_s;
     }
     [[nodiscard]] models::LinkClass link_class_between(Rank a, Rank b, bool noncontiguous = false) const noexcept {
         if (noncontiguous) {
