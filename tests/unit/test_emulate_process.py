@@ -26,7 +26,7 @@ from lepaute.simulate.smpi import process
 from lepaute.simulate.smpi.building import _script
 from lepaute.simulate.smpi.emulate import Keep, Options, settings_of
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, OwnTimes, Slowdowns
-from lepaute.simulate.smpi.process import Ended, Limits, OwnLines, private_of, run_watched, why_it_failed
+from lepaute.simulate.smpi.process import Ended, Limits, OwnLines, run_watched, why_it_failed
 from lepaute.simulate.smpi.request import (
     Files,
     Folding,
@@ -36,6 +36,7 @@ from lepaute.simulate.smpi.request import (
     reference_sizes,
     request_text,
 )
+from lepaute.simulate.smpi.settings import private_of
 from lepaute.simulate.smpi.warnings import network_warnings, program_warnings
 from lepaute.study.components import build_application
 

@@ -28,7 +28,8 @@ from lepaute.simulate.apps.hpl import Hpl, HplFiles
 from lepaute.simulate.prediction.predicting import check_runs, expected_run_s, predict_all
 from lepaute.simulate.prediction.sweep import Sweep, scaling
 from lepaute.simulate.smpi.building import build_program, compilers, program_in
-from lepaute.simulate.smpi.process import Limits, ProgramSettings
+from lepaute.simulate.smpi.process import Limits
+from lepaute.simulate.smpi.settings import ProgramSettings
 
 if TYPE_CHECKING:
     from lepaute.simulate import Prediction

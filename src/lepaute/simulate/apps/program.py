@@ -22,7 +22,7 @@ from lepaute.simulate.prediction.predicting import predict, raise_warnings
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.simulate.smpi.building import find_simgrid, resolve_program
 from lepaute.simulate.smpi.emulate import Options
-from lepaute.simulate.smpi.process import ProgramSettings
+from lepaute.simulate.smpi.settings import ProgramSettings
 from lepaute.simulate.smpi.warnings import program_warnings
 
 
