@@ -90,25 +90,12 @@ def test_a_fat_tree_of_one_latency_factor_keeps_the_latency_of_each_cable() -> N
         assert platform.network.remote.segments[0].latency_s + cables_s == pytest.approx(links * 5.2e-6, rel=1e-12)
 
 
-def test_clusters_and_cabinets_that_are_alike_are_one_machine() -> None:
-    found = imported("alike_clusters")
-    assert (found.platform.nodes.count, found.platform.nodes.first_number) == (8, 0)
-    assert found.platform.topology.kind == "switch"
-    assert any("clusters cab1, cab2: alike, and taken as one; all nodes" in note for note in found.notes)
-    assert not any("radical" in note for note in found.notes)
-    assert import_xml(two("lat", "1us")).platform.sha256 == import_xml(cluster(radical="0-7")).platform.sha256
-    backed = import_xml(two("bb_bw", "20GBps", "20GBps"))
-    assert backed.platform.topology.limiters is None
-    assert any("backbone: that of each cluster limits only its own nodes" in note for note in backed.notes)
-
-
 def test_cabinets_have_the_backbone_of_their_zone() -> None:
     one = '<cabinet id="cab{0}" prefix="n-" suffix="" radical="{1}" speed="1Gf" bw="1GBps" lat="1us"/>'
     inside = one.format(1, "1-4") + one.format(2, "5-8") + '<backbone id="bb" bandwidth="20GBps" latency="3us"/>'
-    platform = import_xml(zone(inside)).platform
-    assert (platform.nodes.count, platform.nodes.first_number) == (8, 1)
-    assert platform.topology.limiters.switch_bandwidth_Bps == 2e10
-    assert platform.network.remote.segments[0].latency_s == pytest.approx(2 * (2 * 1e-6 + 3e-6))
+    platform = import_xml(zone(inside).replace("Full", "Cluster")).platform
+    topology = core_topology(platform)
+    assert [topology.link_name(link) for link in topology.route(0, 7)[:3]] == ["z_link_n-1_UP", "bb", "z_link_n-8_DOWN"]
 
 
 def test_what_is_ignored_is_said() -> None:
@@ -257,11 +244,7 @@ BAD = {
     "too many": (cluster(radical="0-999999999"), "at most 1000000 numbers"),
     "topology": (cluster(topology="RING"), "it must be one of FLAT"),
     "parameters": (cluster(topology="TORUS", topo_parameters="3,3"), "is for 9 nodes; nodes.count is 4"),
-    "two clusters": (two("bw", "2GBps"),
-                     "is a second cluster, 'd', not like the first; a platform has only one kind of node"),
-    "other speed": (two("speed", "2Gf"), "is a second cluster, 'd', not like the first"),
-    "two trees": (two("topology", "FAT_TREE", "FAT_TREE", topo_parameters="2;2,2;1,2;1,1"),
-                  "is a second cluster, 'd', where each is a fat-tree of its own"),
+    "two clusters": (two("bw", "2GBps"), "zone 'z' has no route from 'c' to 'd'"),
     "nothing": (zone(""), "has neither a cluster nor a host"),
     "no platform": ("<html/>", "the root element is 'html'"),
     "not XML": ("<platform>\n<zone></platform>", "platform.xml:2: is not XML (mismatched tag)"),

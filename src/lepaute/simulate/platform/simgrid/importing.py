@@ -183,11 +183,8 @@ def _check_features(platform: Element, origin: str) -> None:
 
 def _machine(root: Element, origin: str, settings: Mapping[str, str], smallest: Row) -> Machine:
     """The hosts of the file: around one switch, in one cluster, or with the route between every two of them."""
-    clusters, hosts = list(root.all("cluster", "cabinet")), list(root.all("host"))
-    ways = list(root.all(*BYPASSES, *ZONE_ROUTES))
-    if clusters and not hosts and not ways and len(list(root.all("backbone"))) < 2:
-        return machine_of(root, origin)
-    if hosts and not clusters and not ways:
+    parts = [element.tag for element in root.all("cluster", "cabinet", "host", *BYPASSES, *ZONE_ROUTES)]
+    if parts == ["cluster"] or set(parts) == {"host"}:
         with contextlib.suppress(NoSwitch):
             return machine_of(root, origin)
     gamma = time_s(settings.get("network/TCP-gamma", "4194304"), f"{origin}: network/TCP-gamma")

@@ -5,13 +5,13 @@ No entity is expanded, nothing outside the text is read, size and depth are boun
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Never
 from xml.parsers import expat
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import MAX_NUMBERS, count_of, ranges_of
+from lepaute.kit.quantities import count_of, ranges_of
 
 if TYPE_CHECKING:
     from lepaute.simulate.platform.simgrid.routes import Routed
@@ -203,12 +203,12 @@ class NoSwitch(Exception):
 
 
 def machine_of(platform: Element, origin: str) -> Machine:
-    """The hosts of the file with root element `platform`; clusters or cabinets that are alike are one machine.
+    """The hosts of the file with root element `platform`: of its cluster, or around one switch.
 
-    Raises InputError for clusters that are not alike, and NoSwitch for hosts that are not around one switch.
+    Raises NoSwitch for hosts that are not around one switch.
     """
-    if clusters := list(platform.all("cluster", "cabinet")):
-        return _of_clusters(platform, clusters, origin)
+    if cluster := next(platform.all("cluster"), None):
+        return _of_cluster(cluster, origin)
     return _of_hosts(platform, list(platform.all("host")), origin)
 
 
@@ -235,40 +235,6 @@ def mesh_of(platform: Element, origin: str) -> Machine:
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
     )
-
-
-def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Machine:
-    """One machine of them all: nodes of several clusters are around one switch, whatever joins the clusters."""
-    machines: list[Machine] = []
-    for element in clusters:
-        machines.append(_of_cluster(element, origin))
-        if sum(len(each.numbers) for each in machines) > MAX_NUMBERS:
-            raise InputError(f"{origin}:{element.line}: has more than {MAX_NUMBERS} hosts up to here; import fewer")
-    first = machines[0]
-    for element, machine in zip(clusters[1:], machines[1:], strict=True):
-        alike = replace(machine, name=first.name, numbers=first.numbers, notes=first.notes) == first
-        alike = alike and element.attributes.get("speed") == clusters[0].attributes.get("speed")
-        if first.kind != "switch" or not alike:
-            raise InputError(
-                f"{origin}:{element.line}: is a second {element.tag}, '{element.attributes.get('id', '')}', "
-                + ("not like the first" if first.kind == "switch" else f"where each is a {first.kind} of its own")
-                + "; a platform has only one kind of node. Keep one cluster in the file"
-            )
-    if all(element.tag == "cabinet" for element in clusters):  # their switch is the zone's
-        backbones = [_values(each, origin) for each in platform.all("backbone")]
-        first = replace(
-            first,
-            backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
-            switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
-        )
-    if len(machines) == 1:
-        return first
-    names = ", ".join(element.attributes.get("id", "") for element in clusters)
-    notes = (*first.notes, f"{clusters[0].tag}s {names}: alike, and taken as one; all nodes are around one switch.")
-    if first.switch_limit_Bps and clusters[0].tag == "cluster":
-        notes += ("backbone: that of each cluster limits only its own nodes, and is left out.",)
-        first = replace(first, switch_limit_Bps=None)
-    return replace(first, numbers=tuple(number for each in machines for number in each.numbers), notes=notes)
 
 
 def _of_cluster(element: Element, origin: str) -> Machine:
