@@ -24,7 +24,7 @@ from lepaute.simulate.platform.simgrid.machines import (
     time_s,
     whole_number,
 )
-from lepaute.simulate.platform.simgrid.routes import BYPASSES, WIDE_BPS, ZONE_ROUTES, routes_of
+from lepaute.simulate.platform.simgrid.routes import BYPASSES, ZONE_ROUTES, routes_of
 from lepaute.simulate.platform.simgrid.zones import (
     ENVELOPE_BYTES,
     exact,
@@ -191,20 +191,7 @@ def _machine(root: Element, origin: str, settings: Mapping[str, str], smallest: 
     crosstraffic = settings.get("network/crosstraffic", "").lower() not in _CORRECTIONS["network/crosstraffic"]
     factors = smallest.bandwidth_factor * smallest.latency_factor
     envelope_bytes = ENVELOPE_BYTES / factors if factors else Decimal(0)
-    routed = routes_of(root, origin, crosstraffic=crosstraffic, tcp_gamma=gamma, envelope_bytes=envelope_bytes)
-    loopback = routed.loopback
-    return Machine(
-        name=next((zone.attributes.get("id", "") for zone in root.all("zone", "AS", "cluster")), "") or "platform",
-        numbers=tuple(range(len(routed.hosts))),
-        cores=routed.cores,
-        kind="routes",
-        link_Bps=max((width for _, width, _ in routed.links if width < WIDE_BPS), default=Decimal(10**10)),
-        link_latency_s=Decimal(0),
-        loopback_Bps=None if loopback is None else loopback.bandwidth_Bps,
-        loopback_latency_s=Decimal(0) if loopback is None else loopback.latency_s,
-        routed=routed,
-        notes=routed.notes,
-    )
+    return routes_of(root, origin, crosstraffic=crosstraffic, tcp_gamma=gamma, envelope_bytes=envelope_bytes)
 
 
 def _without_service_hosts(platform: Element) -> list[str]:
@@ -240,7 +227,7 @@ def _platform(
     route = longest_route(topology)
     # The links whose latency is that of a segment; that of others is on the cables.
     counted = len(route)
-    by_size = machine.routed is not None or properties.get("latency") == "sized"
+    by_size = machine.kind == "routes" or properties.get("latency") == "sized"
     by_size = by_size or (machine.parameters is not None and not on_links and "latency" not in properties)
     if machine.kind == "graph":
         counted = 1
@@ -252,7 +239,7 @@ def _platform(
         _segment(row, link_Bps, nominal_s, bool(taken), by_size=by_size)
         for row, taken in zip(table, enveloped, strict=False)
     )
-    if (on_links or by_size) and machine.routed is None and "topology" not in properties:
+    if (on_links or by_size) and machine.kind != "routes" and "topology" not in properties:
         factor = Decimal(1) if by_size else table[0].latency_factor
         topology = topology.model_copy(update={"levels": _cables(machine, factor, topology.levels, route)})
     iprobe_s, test_s, wtime_s = (float(time_s(*settings[f"smpi/{name}"])) for name in ("iprobe", "test", "wtime"))
@@ -333,12 +320,12 @@ def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
         return Topology.model_validate(properties["topology"])
     limits = (machine.node_limit_Bps, machine.switch_limit_Bps)
     levels = (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None
-    if machine.routed is not None:
+    if machine.kind == "routes":
         links = tuple(
             NamedCable(name=name, bandwidth_Bps=float(width), latency_s=float(latency))
-            for name, width, latency in machine.routed.links
+            for name, width, latency in machine.links
         )
-        return Topology(kind="routes", route_links=links, routes=machine.routed.routes)
+        return Topology(kind="routes", route_links=links, routes=machine.routes)
     return Topology.model_validate(
         {
             "kind": machine.kind,
@@ -413,7 +400,7 @@ def _notes(
             "sends eagerly or detached below, not at, a threshold."
         )
         on = [name for name, off in _CORRECTIONS.items() if settings.get(name, "").lower() not in off]
-        if machine.routed is not None:
+        if machine.kind == "routes":
             on = [name for name in on if name == "network/weight-S"]
         if on:
             yield f"{', '.join(on)}: SimGrid's corrections, which the file does not turn off, are not applied."

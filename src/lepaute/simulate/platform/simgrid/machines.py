@@ -7,14 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Never
+from typing import Never
 from xml.parsers import expat
 
 from lepaute.errors import InputError
 from lepaute.kit.quantities import count_of, ranges_of
-
-if TYPE_CHECKING:
-    from lepaute.simulate.platform.simgrid.routes import Routed
 
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
@@ -179,6 +176,7 @@ class Machine:
     """Hosts and links of a file; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
     names : prefix and number of each host;  loopback_* : None if the file has no loopback link
+    links, routes : of kind routes, name, bandwidth and latency; a row for each two hosts: from, to, places of links
     """
 
     name: str
@@ -194,7 +192,8 @@ class Machine:
     loopback_latency_s: Decimal = Decimal(0)
     node_limit_Bps: float | None = None  # noqa: N815 - the unit
     switch_limit_Bps: float | None = None  # noqa: N815 - the unit
-    routed: "Routed | None" = None
+    links: tuple[tuple[str, Decimal, Decimal], ...] = ()
+    routes: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
 
 

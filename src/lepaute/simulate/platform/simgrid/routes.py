@@ -7,11 +7,11 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import permutations
+from itertools import permutations, product
 from typing import NamedTuple, Never
 
 from lepaute.errors import InputError
-from lepaute.simulate.platform.simgrid.machines import Element, Reader, bandwidth_Bps, numbers, whole_number
+from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, numbers, whole_number
 
 #: There is a row of a table for every two.
 MAX_HOSTS = 256
@@ -20,6 +20,7 @@ FLOW = "flow "
 #: Of the latency: less than this, the 16 bytes that SMPI adds to each message are left out.
 _NOTICED = Decimal("0.002")
 _NAMED = 12
+_DEEPEST = 64
 WIDE_BPS = Decimal("1e18")  # of a link that limits nothing
 _ZONES = ("zone", "AS", "cluster")
 ZONE_ROUTES = ("zoneRoute", "ASroute", "bypassZoneRoute", "bypassASroute")
@@ -98,6 +99,7 @@ class Map:
         self.links: dict[str, Link] = {}
         self.loopbacks: dict[str, Link] = {}
         self._zone_of: dict[str, Zone] = {}
+        self._depth = 0
         joins: list[tuple[Zone, Element]] = []
         for element in platform.inside:
             if element.tag in _ZONES:
@@ -108,9 +110,14 @@ class Map:
     def between(self, source: str, destination: str) -> tuple[Link, ...]:
         """The links from one host or router to another, as SimGrid 3.32 finds them."""
         from_zones, to_zones = (self._zone_of[point].outwards() for point in (source, destination))
-        around = next(zone for zone in from_zones if zone in to_zones)
-        for one, other in _by_distance(from_zones, to_zones):
-            key = (source, destination) if from_zones[0] is to_zones[0] else (one.name, other.name)
+        around = next((zone for zone in from_zones if zone in to_zones), None)
+        self._depth += 1
+        if around is None or self._depth > _DEEPEST:
+            raise InputError(f"{self.origin}: gateways lead nowhere on the way from '{source}' to '{destination}'")
+        pairs = product(range(len(from_zones)), range(len(to_zones)))
+        # SimGrid looks for a bypass from the inside
+        for i, j in sorted(pairs, key=lambda at: (max(at), at[0] == at[1], min(at), at[0])):
+            key = (from_zones[i].name, to_zones[j].name) if from_zones[0] is not to_zones[0] else (source, destination)
             if bypass := around.bypasses.get(key):
                 return self._through([bypass], source, destination)
         ends = [
@@ -133,7 +140,9 @@ class Map:
                 links += self.between(at, step.gateways[0])
             links += step.links
             at = destination if step.gateways is None else step.gateways[1]
-        return links if at == destination else links + self.between(at, destination)
+        links += () if at == destination else self.between(at, destination)
+        self._depth -= 1
+        return links
 
     def _refuse(self, element: Element, problem: str) -> Never:
         name = element.attributes.get("id") or element.attributes.get("src", "")
@@ -263,32 +272,9 @@ def policy_of(link: Element) -> str:
     return link.attributes.get("sharing_policy", "SHARED")
 
 
-def _by_distance(ones: list[Zone], others: list[Zone]) -> Iterator[tuple[Zone, Zone]]:
-    """The pairs in which SimGrid looks for a bypass: from the inside."""
-    for most in range(max(len(ones), len(others))):
-        for i in range(most):
-            for a, b in ((i, most), (most, i)):
-                if a < len(ones) and b < len(others):
-                    yield ones[a], others[b]
-        if most < min(len(ones), len(others)):
-            yield ones[most], others[most]
-
-
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """All routes: rows of source, destination and places in `links` (name, bandwidth, latency)."""
-
-    hosts: tuple[str, ...]
-    cores: int
-    links: tuple[tuple[str, Decimal, Decimal], ...]
-    routes: tuple[tuple[int, ...], ...]
-    loopback: Link | None
-    notes: tuple[str, ...]
-
-
 def routes_of(
     platform: Element, origin: str, *, crosstraffic: bool, tcp_gamma: Decimal, envelope_bytes: Decimal
-) -> Routed:
+) -> Machine:
     """The routes between the hosts of `platform`; raises InputError for hosts that cannot be nodes of one platform.
 
     crosstraffic : a flow takes 5 % of its bandwidth on its way back as well, so that alone it gets less of a link of
@@ -304,24 +290,17 @@ def routes_of(
     loopbacks = [read.loopbacks[host]._replace(name="") if host in read.loopbacks else None for host in hosts]
     loopback = max(loopbacks, key=loopbacks.count)
     ways = {pair: read.between(*pair) for pair in permutations(hosts, 2)}
-    if twice := next((pair for pair, links in ways.items() if len(set(links)) < len(links)), None):
-        raise InputError(
-            f"{origin}: the route from '{twice[0]}' to '{twice[1]}' crosses a link twice; give it two links"
-        )
+    for (a, b), links in ways.items():
+        if not 0 < len(set(links)) == len(links):
+            raise InputError(f"{origin}: the route from '{a}' to '{b}' has no link, or one twice; correct it")
     back = {pair: ways[pair[::-1]] if crosstraffic else () for pair in ways}
     sometimes = {link for pair, links in ways.items() for link in links if link not in back[pair]}
     places: dict[Link, int] = {}
     for links in ways.values():
         for link in links:
             places.setdefault(link, len(places))
-    made = [
-        (
-            link.name,
-            WIDE_BPS if link.pipe else link.bandwidth_Bps / (1 + _BACK * (link not in sometimes)),
-            link.latency_s,
-        )
-        for link in places
-    ]
+    shared = (WIDE_BPS if x.pipe else x.bandwidth_Bps / (1 + _BACK * (x not in sometimes)) for x in places)
+    made = [(link.name, width, link.latency_s) for link, width in zip(places, shared, strict=True)]
     rows = []
     for number, (pair, links) in enumerate(ways.items()):
         row = [*map(hosts.index, pair), *(places[link] for link in links)]
@@ -348,4 +327,16 @@ def routes_of(
             "FATPIPE, network/TCP-gamma, network/crosstraffic: what one message can have at most, messages at once "
             "between the same two hosts share."
         )
-    return Routed(hosts, min(cores), tuple(made), tuple(rows), loopback, tuple(notes))
+    return Machine(
+        name=next((zone.attributes.get("id", "") for zone in platform.all(*_ZONES)), "") or "platform",
+        numbers=tuple(range(len(hosts))),
+        cores=min(cores),
+        kind="routes",
+        link_Bps=max((width for _, width, _ in made if width < WIDE_BPS), default=Decimal(10**10)),
+        link_latency_s=Decimal(0),
+        loopback_Bps=None if loopback is None else loopback.bandwidth_Bps,
+        loopback_latency_s=Decimal(0) if loopback is None else loopback.latency_s,
+        links=tuple(made),
+        routes=tuple(rows),
+        notes=tuple(notes),
+    )
