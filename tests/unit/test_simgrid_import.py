@@ -236,7 +236,6 @@ BAD = {
     "many hosts": (cluster(radical="0-256").replace("</zone>", '<host id="front" speed="1f"/></zone>'),
                    "routes between every two of more than 256 hosts"),
     "fatpipe": (cluster(sharing_policy="FATPIPE"), "sharing_policy of cluster 'c' is 'FATPIPE'"),
-    "narrow fatpipe": (cluster(bb_bw="1kBps", bb_sharing_policy="FATPIPE"), "bb_bw of cluster 'c' is of a FATPIPE"),
     "bandwidth": (cluster(bw="fast"), "platform.xml:1: bw of cluster 'c' is 'fast'"),
     "unit": (cluster(lat="3parsec"), "lat of cluster 'c' is '3parsec'"),
     "radical": (cluster(radical="7-3"), "radical of cluster 'c' is '7-3'"),

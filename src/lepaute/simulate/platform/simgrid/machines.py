@@ -247,7 +247,8 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         raise InputError(f"{at.where('sharing_policy')} is {policy[:40]!r}, which cannot be imported; SPLITDUPLEX can")
     node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
     if element.attributes.get("bb_sharing_policy") == "FATPIPE":
-        _check_pipe(switch_limit, bandwidth_Bps(at.text("bw"), at.where("bw")), at.where("bb_bw"))
+        if switch_limit is not None and switch_limit < bandwidth_Bps(at.text("bw"), at.where("bw")):
+            raise NoSwitch
         switch_limit = None
     if element.attributes.get("suffix"):
         notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
@@ -327,12 +328,6 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         switch_limit_Bps=min((float(width) for width, _, is_pipe in backbones if not is_pipe), default=None),
         notes=notes,
     )
-
-
-def _check_pipe(width: float | None, of_nodes: Decimal, where: str) -> None:
-    """Raises InputError for a backbone that flows do not share, but is narrower than the links of nodes."""
-    if width is not None and width < of_nodes:
-        raise InputError(f"{where} is of a FATPIPE, narrower than the links of nodes, which cannot be imported")
 
 
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:
