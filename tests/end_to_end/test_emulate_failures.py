@@ -157,14 +157,8 @@ def test_mpi_within_a_sample_of_smpi_is_refused_by_name(platform: Path, tmp_path
 
 @pytest.mark.parametrize("name", ["a.f", "a.F"])
 def test_fortran_of_fixed_form_is_built_and_runs(name: str, platform: Path, tmp_path: Path) -> None:
-    body = (
-        "".join(
-            f"      {line}\n"
-            for line in ("program a", "integer i", "call mpi_init(i)", "call mpi_barrier(91,i)", "end")
-        )
-        .replace("      end", "      call mpi_finalize(\n     & i)\n      end")
-        .replace("91", "mpi_comm_world")
-    )
+    lines = ["program a", "include 'mpif.h'", "integer i", "call mpi_init(i)", "call mpi_barrier(mpi_comm_world,"]
+    body = "".join(f"      {line}\n" for line in lines) + "     & i)\n      call mpi_finalize(i)\n      end\n"
     (tmp_path / name).write_text(body)
     for words in (["mpif77", "-c", name], ["mpif90", name]):
         done = ran([compiler_folder() / words[0], *words[1:]], cwd=tmp_path)

@@ -202,7 +202,9 @@ class Map:
     ) -> tuple[Link, ...]:
         """The link, or the two of a SPLITDUPLEX one, whose attributes have the names `width` and `delay`."""
         at = Reader(element, self.origin)
-        value = bandwidth_Bps(at.text(width), at.where(width)) or WIDE_BPS, at.time_or_0(delay)
+        value = bandwidth_Bps(at.text(width), at.where(width)), at.time_or_0(delay)
+        if not value[0]:
+            raise InputError(f"{at.where(width)} is 0; no message passes then")
         if policy not in ("SHARED", "FATPIPE", "SPLITDUPLEX", "FULLDUPLEX"):
             raise InputError(f"{at.where('sharing_policy')} is {policy[:40]!r}, which cannot be imported")
         ways = ("_UP", "_DOWN") if policy in ("SPLITDUPLEX", "FULLDUPLEX") else ("",)
@@ -285,7 +287,7 @@ def routes_of(
     read = Map(platform, origin)
     hosts = tuple(read.hosts)
     if not hosts:
-        raise InputError(f"{origin}: has neither a cluster nor a host; a platform needs one of them")
+        raise InputError(f"{origin}: has neither a cluster nor a host in a zone; a platform needs one of them")
     cores = [whole_number(e.attributes.get("core", "1"), Reader(e, origin).where("core")) for e in read.hosts.values()]
     loopbacks = [read.loopbacks[host]._replace(name="") if host in read.loopbacks else None for host in hosts]
     loopback = max(loopbacks, key=loopbacks.count)
