@@ -231,7 +231,8 @@ BAD = {
                "zone 'z' has no route from 'a3' to 'a2'"),
     "link of nothing": (MESH.replace('"y" bandwidth="1"', '"y" bandwidth="0"'), "bandwidth of link 'y' is 0"),
     "gateways": (zone('<zone id="a" routing="Full"><host id="x"/></zone>'
-                      '<zone id="b" routing="Full"><host id="y"/></zone><link id="l" bandwidth="1"/><zoneRoute src="a" dst="b" gw_src="y" gw_dst="x">'
+                      '<zone id="b" routing="Full"><host id="y"/></zone><link id="l" bandwidth="1"/>'
+                      '<zoneRoute src="a" dst="b" gw_src="y" gw_dst="x">'
                       '<link_ctn id="l"/></zoneRoute>'), "gateways lead nowhere on the way from 'x' to 'y'"),
     "hosts twice": (MESH.replace('id="a2"', 'id="a1"', 1), "is a second host of the name 'a1'"),
     "dragonfly": (cluster(topology="DRAGONFLY", topo_parameters="1,1;2,1;1,1;2"), "in a dragonfly of several chassis"),
