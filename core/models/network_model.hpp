@@ -41,12 +41,12 @@ struct Segment {
     Protocol protocol = Protocol::eager;
     double latency_s = 0.0; // of the whole route
     double bandwidth_Bps = 1.0;
-    double cable_latency_factor = 1.0; // on the latencies of cables
     Overhead send;
     Overhead isend; // of MPI_Issend too; HPL's other sends block
     Overhead receive;
-    double noise_relative_sd = 0.0; // half-normal noise of the transfer: latency and bytes
-    NoiseMixture noise{};           // else: of all that a message costs, overheads included
+    double noise_relative_sd = 0.0;    // half-normal noise of the transfer: latency and bytes
+    NoiseMixture noise{};              // else: of all that a message costs, overheads included
+    double cable_latency_factor = 1.0; // on the latencies of cables
 
     /// Of a message alone, from the beginning of its send to the end of its receive.
     [[nodiscard]] double one_way_s(double size_bytes) const noexcept {
