@@ -84,6 +84,10 @@ Rank* current_rank() {
 }
 
 void pass(Rank& rank, const void* caller) {
+    if (rank.sampled.inside) {
+        std::fprintf(stderr, "simblas: MPI is called within SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL\n");
+        std::exit(2);
+    }
     ++state().calls;
     write_progress();
     begin_call(rank, caller);

@@ -117,6 +117,14 @@ struct Rank {
         double bytes; // 0: no rendezvous
     };
     std::vector<PutOff> put_off; // receives that wait for the rank to be in MPI (progress.cpp)
+    /// An iteration that is timed, and those before it in the same loop (samples.cpp).
+    struct Sampled {
+        bool inside = false;
+        double from_s = 0.0; // pending_s, and charged_s of all ranks, where it begins
+        double own_from_s = 0.0;
+        double sum_s = 0.0;
+        double own_s = 0.0;
+    } sampled;
     Polling polling;
 };
 

@@ -84,6 +84,17 @@ void bind_topology(nb::module_& m) {
         .def_static("torus", &net::Topology::torus, nb::arg("dimensions"), nb::arg("options"))
         .def_static("graph", &graph, nb::arg("nodes"), nb::arg("switches"), nb::arg("cables"), nb::arg("by_latency"),
                     nb::arg("options"))
+        .def_static(
+            "given_routes",
+            [](std::uint32_t nodes, std::vector<std::string> names, const std::vector<LinkValue>& links,
+               std::vector<std::vector<std::uint32_t>> routes, const net::TopologyOptions& options) {
+                net::GivenRoutes given{nodes, std::move(names), {}, std::move(routes)};
+                for (const auto& [capacity_Bps, latency_s] : links) {
+                    given.links.push_back({capacity_Bps, latency_s});
+                }
+                return net::Topology::given_routes(given, options);
+            },
+            nb::arg("nodes"), nb::arg("names"), nb::arg("links"), nb::arg("routes"), nb::arg("options"))
         .def_prop_ro("nodes", &net::Topology::nodes)
         .def_prop_ro("links", [](const net::Topology& topology) { return values_of(topology.links()); })
         .def(

@@ -44,8 +44,9 @@ struct Segment {
     Overhead send;
     Overhead isend; // of MPI_Issend too; HPL's other sends block
     Overhead receive;
-    double noise_relative_sd = 0.0; // half-normal noise of the transfer: latency and bytes
-    NoiseMixture noise{};           // else: of all that a message costs, overheads included
+    double noise_relative_sd = 0.0;    // half-normal noise of the transfer: latency and bytes
+    NoiseMixture noise{};              // else: of all that a message costs, overheads included
+    double cable_latency_factor = 1.0; // on the latencies of cables
 
     /// Of a message alone, from the beginning of its send to the end of its receive.
     [[nodiscard]] double one_way_s(double size_bytes) const noexcept {
@@ -70,6 +71,7 @@ struct Segment {
         visit("protocol", &Segment::protocol);
         visit("latency_s", &Segment::latency_s, 0.0, most_seconds);
         visit("bandwidth_Bps", &Segment::bandwidth_Bps, least_Bps, most_Bps);
+        visit("cable_latency_factor", &Segment::cable_latency_factor, 0.0, 1e300);
         visit("send", &Segment::send);
         visit("isend", &Segment::isend);
         visit("receive", &Segment::receive);

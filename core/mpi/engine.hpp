@@ -85,8 +85,9 @@ public:
     /// Is a message of `bytes` eager on any links?
     [[nodiscard]] bool may_be_eager(double bytes) const noexcept;
     /// What the cables between two ranks add to the latency of a segment.
-    [[nodiscard]] double cable_latency_s(Rank from, Rank to) const {
-        return topology_.has_latency() ? route_latency_s(ranks_[from].node, ranks_[to].node) : 0.0;
+    [[nodiscard]] double cable_latency_s(Rank from, Rank to, const models::Segment& segment) const {
+        const double sum_s = topology_.has_latency() ? route_latency_s(ranks_[from].node, ranks_[to].node) : 0.0;
+        return segment.cable_latency_factor * sum_s;
     }
     [[nodiscard]] models::LinkClass link_class_between(Rank a, Rank b, bool noncontiguous = false) const noexcept {
         if (noncontiguous) {

@@ -68,8 +68,8 @@ void Engine::meet_load(Message& message) {
 }
 
 double Engine::latency_s(const Message& message) const {
-    const double seconds =
-        message.segment->latency_s + message.load_latency_s + cable_latency_s(message.from, message.to);
+    const double cables_s = cable_latency_s(message.from, message.to, *message.segment);
+    const double seconds = message.segment->latency_s + message.load_latency_s + cables_s;
     return seconds * message.noise_factor + message.extra_s;
 }
 

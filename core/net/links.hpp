@@ -54,6 +54,14 @@ struct Graph {
     void check() const;
 };
 
+/// Links by name, and of pairs of nodes a row: from, to, and the links that a message crosses.
+struct GivenRoutes {
+    std::uint32_t nodes = 0;
+    std::vector<std::string> names;
+    std::vector<Link> links;
+    std::vector<std::vector<std::uint32_t>> routes;
+};
+
 /// What all topologies have in common.
 struct TopologyOptions {
     struct Override {

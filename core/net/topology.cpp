@@ -85,6 +85,14 @@ Topology Topology::graph(const Graph& graph, const TopologyOptions& options) {
     return {topology::make_graph(graph, options), options};
 }
 
+Topology Topology::given_routes(const GivenRoutes& given, const TopologyOptions& options) {
+    options.check();
+    for (std::size_t link = 0; link < std::min(given.names.size(), given.links.size()); ++link) {
+        check_link(given.names[link], given.links[link].capacity_Bps, given.links[link].latency_s);
+    }
+    return {topology::make_given_routes(given, options), options};
+}
+
 Topology::Topology(std::unique_ptr<Shape> shape, const TopologyOptions& options)
     : nodes_(shape->nodes), cables_(static_cast<std::uint32_t>(shape->cables.size())) {
     topology::apply_names(*shape, options);
@@ -203,6 +211,9 @@ std::string Topology::link_name(LinkId link) const {
     }
     const std::uint32_t cable = link < cables_ ? link : link - cables_;
     const Cable& at = shape_->cables[cable];
+    if (at.a == at.b) { // of routes that are given
+        return shape_->vertex_name(at.a);
+    }
     std::uint32_t number = 0;
     std::uint32_t parallel = 0;
     for (std::uint32_t other = 0; other < cables_; ++other) {

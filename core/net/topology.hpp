@@ -30,6 +30,7 @@ public:
     /// Dimension-order routing, the shorter way round each. A node is its own router.
     static Topology torus(const std::vector<std::uint32_t>& dimensions, const TopologyOptions& options);
     static Topology graph(const Graph& graph, const TopologyOptions& options);
+    static Topology given_routes(const GivenRoutes& given, const TopologyOptions& options);
 
     [[nodiscard]] std::uint32_t nodes() const noexcept { return nodes_; }
     /// Cable c is link c one way and link cables + c the other (unused where both ways share); then the limiters.

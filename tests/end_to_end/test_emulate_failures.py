@@ -148,18 +148,30 @@ def test_a_program_that_is_not_built_for_emulation_is_refused_before_anything_el
     assert not (tmp_path / "home" / "simblas").exists()
 
 
-def test_samples_of_smpi_are_refused_by_name(platform: Path, tmp_path: Path) -> None:
-    code = "#include <mpi.h>\n#include <smpi/smpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); double x = 0;\n"
-    sample = "SMPI_SAMPLE_GLOBAL(int i = 0, i < 9, i++, 1, 0.1) { x += i; }\nMPI_Finalize(); return x < 0; }\n"
-    program = build(tmp_path, "sampled", code + sample)
-    assert "sampled uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL" in complaint(emulate(platform, "--", program))
+def test_mpi_within_a_sample_of_smpi_is_refused_by_name(platform: Path, tmp_path: Path) -> None:
+    code = "#include <mpi.h>\n#include <smpi/smpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v);\n"
+    sample = "SMPI_SAMPLE_GLOBAL(int i = 0, i < 9, i++, 3, 0.1) { MPI_Barrier(MPI_COMM_WORLD); }\n"
+    program = build(tmp_path, "sampled", code + sample + "return MPI_Finalize(); }\n")
+    assert "MPI is called within SMPI_SAMPLE_LOCAL" in complaint(emulate(platform, "--", program))
+
+
+@pytest.mark.parametrize("name", ["a.f", "a.F"])
+def test_fortran_of_fixed_form_is_built_and_runs(name: str, platform: Path, tmp_path: Path) -> None:
+    lines = ["program a", "include 'mpif.h'", "integer i", "call mpi_init(i)", "call mpi_barrier(mpi_comm_world,"]
+    body = "".join(f"      {line}\n" for line in lines) + "     & i)\n      call mpi_finalize(i)\n      end\n"
+    (tmp_path / name).write_text(body)
+    for words in (["mpif77", "-c", name], ["mpif90", name]):
+        done = ran([compiler_folder() / words[0], *words[1:]], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.o").exists()
+    assert emulate(platform, "--", tmp_path / "a.out").status == 0
 
 
 def test_fortran_that_smpi_passes_over_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "a.f").write_text("      end\n")
-    done = ran([compiler_folder() / "mpif90", "-c", "a.f"], cwd=tmp_path)
+    (tmp_path / "a.f95").write_text("end\n")
+    done = ran([compiler_folder() / "mpif90", "-c", "a.f95"], cwd=tmp_path)
     assert done.returncode != 0
-    assert "a.f: programs for emulation are built of .f90" in done.stderr
+    assert "a.f95: only .f, .F (fixed form), .f90" in done.stderr
 
 
 def test_without_simgrid_the_package_is_named(bad, platform, temporary, monkeypatch):

@@ -212,6 +212,33 @@ int main(int argc, char **argv) {{
     assert any("timed on this machine" in warning for warning in measured.warnings)
 
 
+def test_all_iterations_of_a_sampled_loop_take_the_mean_of_those_that_were_run(tmp_path: Path) -> None:
+    code = """#include <mpi.h>
+    #include <smpi/smpi.h>
+    #include <stdio.h>
+    void dgemm_(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*, int*);
+    int main(int argc, char** argv) {
+        static double a[10000];
+        int n = 100, loops = 0;
+        MPI_Init(&argc, &argv);
+        SMPI_SAMPLE_LOCAL(int i = 0, i < 50, i++, 5, -1) {
+            ++loops;
+            dgemm_("N", "T", &n, &n, &n, a, a, &n, a, &n, a, a, &n);
+        }
+        SMPI_SAMPLE_GLOBAL(int i = 0, i < 3, i++, 5, 0.1) {
+            ++loops;
+            dgemm_("N", "T", &n, &n, &n, a, a, &n, a, &n, a, a, &n);
+        }
+        printf("loops %d", loops);
+        return MPI_Finalize();
+    }
+    """
+    program = build(tmp_path, "sampled", code)
+    sampled = run(program, "")
+    assert sampled.stdout == ("loops 7",)  # two of equal duration have no error
+    assert sampled.time_s == pytest.approx(53 * dgemm_s(100, 100, 100), rel=1e-12)
+
+
 def test_several_numbers_of_ranks_give_speed_up_and_efficiency(times: Path, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(tiny_text())
     words = ("emulate", "-p", tmp_path / "p.yaml", "--computing", "none", "-np", "1,2")

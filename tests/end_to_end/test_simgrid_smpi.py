@@ -12,7 +12,7 @@ from lepaute.simulate.machine.core import core_topology, wiring
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.io import parse_platform
 from lepaute.simulate.platform.network_model import Segment
-from lepaute.simulate.platform.simgrid import export_xml, host_name
+from lepaute.simulate.platform.simgrid import export_xml, host_name, import_xml
 
 pytestmark = [
     pytest.mark.machine,
@@ -242,3 +242,24 @@ def test_routes_are_ours_link_by_link(name: str, programs: Path, tmp_path: Path)
             for link, number in zip(route, ours.route(a, b), strict=True):
                 assert named.setdefault(link, number) == number
     assert len(set(named.values())) == len(named)
+
+
+def test_a_lone_message_on_an_imported_platform_of_zones_takes_as_long_as_under_smpi(programs, tmp_path):
+    """All pairs of hosts; the file says nothing of factors, so that SimGrid's depend on the size."""
+    hosts = ["a-0", "a-1", "b-0", "b-1", "r-0", "r-1", "h0", "h1", "h2"]
+    (tmp_path / "hosts").write_text("\n".join(hosts))
+    messages = [(a, b, size) for size in (1, 10_000, 1_000_000) for a in range(9) for b in range(9) if a != b]
+    run = ["smpirun", "-no-privatize", "-np", "9", "-platform", DATA / "zones.xml", "-hostfile", tmp_path / "hosts"]
+    options = ["--cfg=surf/precision:1e-12", "--cfg=smpi/wtime:0", "--cfg=smpi/simulate-computation:no"]
+    arguments = [f"{a}:{b}:{size}" for a, b, size in messages]
+    done = ran([*run, *options, "--log=root.thresh:error", programs / "messages", *arguments], cwd=tmp_path)
+    seen = [float(line.split()[3]) for line in done.stdout.splitlines()]
+    platform = import_xml((DATA / "zones.xml").read_bytes()).platform
+    topology, link_Bps = core_topology(platform), platform.network.node_link.bandwidth_Bps
+    expected = []
+    for a, b, size in messages:
+        segment = segment_of(platform.network.remote.segments, size)
+        links = [topology.links[link] for link in topology.route(a, b)]
+        narrowest_Bps = min(link_Bps, *(width for width, _ in links)) * segment.bandwidth_Bps / link_Bps
+        expected.append(segment.cable_latency_factor * sum(latency for _, latency in links) + size / narrowest_Bps)
+    assert seen == pytest.approx(expected, rel=0.003)  # of 16 bytes more

@@ -16,7 +16,7 @@ PROGRAMS = {"halo": "halo", "cg": "cg", "fft": "fft", "summa_fortran": "summa"}
 ARGUMENTS = {
     "halo": ("300", "40"), "cg": ("60", "400"), "fft": ("256", "2"), "summa_fortran": ("301", "64", "1", "2"),
 }  # fmt: skip
-COMPILERS = {"real": ("mpicc", "mpif90"), "smpi": ("smpicc", "smpif90")}
+COMPILERS = {"real": ("mpicc", "mpif90"), "smpi": ("smpicc", "smpiff")}
 
 #: Two nodes of two cores. The numbers are those of no machine.
 TWO_NODES = """<?xml version='1.0'?>
@@ -50,7 +50,7 @@ def compiles(compiler: str) -> bool:
     if shutil.which(compiler) is None:
         return False
     # SMPI's, asked for its version, compiles nothing into the file `.o`, and its compiler has this name.
-    words = ["gfortran" if compiler == "smpif90" else compiler, "--version"]
+    words = ["gfortran" if compiler == "smpiff" else compiler, "--version"]
     if shutil.which(words[0]) is None:
         return False
     return subprocess.run(words, capture_output=True, timeout=HANG_S, check=False).returncode == 0

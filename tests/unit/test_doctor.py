@@ -121,8 +121,8 @@ def test_without_simgrid_a_calibration_can_be_made_and_an_emulation_cannot(empty
         (empty_path / name).write_text("#!/bin/sh\necho SimGrid version 3.32\n")
         (empty_path / name).chmod(0o755)
     (check,) = doctor.check_simgrid()
-    assert (check.status, check.found) == ("warning", "without smpif90")
-    (empty_path / "smpif90").symlink_to(empty_path / "smpicc")
+    assert (check.status, check.found) == ("warning", "without smpiff")
+    (empty_path / "smpiff").symlink_to(empty_path / "smpicc")
     assert list(doctor.check_simgrid()) == [Check("SimGrid", "ok", "3.32")]
 
 

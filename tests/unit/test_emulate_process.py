@@ -315,7 +315,7 @@ def test_the_compilers_name_simblas_before_all_that_the_makefile_names() -> None
     link = script.split("done\n")[1]
     assert link.index("'/cache dir/simblas/libsimblas.so'") < link.index('"$@"') < link.index("--wrap=malloc")
     assert "-fno-f2c" not in script
-    assert "-fno-f2c" in _script(Path("/usr/bin/smpif90"), Path("/x"))
+    assert "-fno-f2c" in _script(Path("/usr/bin/smpiff"), Path("/x"))
 
 
 def test_the_request_has_the_messages_that_the_run_draws() -> None:

@@ -40,7 +40,7 @@ from lepaute.measure.experiment.entries import RunState
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.simulate import Hpl, Prediction, PredictionRequest, predict_all
 from lepaute.simulate.platform import load_platform, shipped_names
-from lepaute.simulate.platform.overview import facts, in_one_line
+from lepaute.simulate.platform.summary import facts, in_one_line
 from lepaute.simulate.prediction.sweep import Sweep, scaling
 
 

@@ -91,7 +91,7 @@ struct Program::ProcessColumn {
                 const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
                 all_eager = all_eager && in.protocol == Protocol::eager;
                 const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
-                const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank);
+                const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank, in);
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s + cables_s, times.alone_s,
                                   crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
                 deliveries.push_back(delivery(processes[distance], partner, sent));
@@ -183,7 +183,7 @@ struct Program::ProcessColumn {
         const models::Segment& segment = program.engine_.class_between(from.rank, to.rank).at(bytes);
         return {segment.send.of(bytes),
                 segment.latency_s,
-                program.engine_.cable_latency_s(from.rank, to.rank),
+                program.engine_.cable_latency_s(from.rank, to.rank, segment),
                 bytes / segment.bandwidth_Bps,
                 segment.receive.of(bytes),
                 bytes,

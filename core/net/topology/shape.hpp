@@ -74,9 +74,11 @@ public:
 [[nodiscard]] std::unique_ptr<Shape> make_torus(const std::vector<std::uint32_t>& dimensions,
                                                 const TopologyOptions& options);
 [[nodiscard]] std::unique_ptr<Shape> make_graph(const Graph& graph, const TopologyOptions& options);
+[[nodiscard]] std::unique_ptr<Shape> make_given_routes(const GivenRoutes& given, const TopologyOptions& options);
 /// The same wiring, removed cables included in the numbering, routed by shortest paths over what is left.
 [[nodiscard]] std::unique_ptr<Shape> make_shortest_paths(std::unique_ptr<Shape> wiring, bool by_latency);
 
+inline constexpr std::uint32_t most_routed_nodes = 1024; // whose routes are given, a row of a table each
 inline constexpr std::uint32_t most_parts = 1U << 24U; // nodes, switches, cables; some gigabytes
 
 /// Throws std::invalid_argument where a product of numbers of parts is 0 or above `most_parts`.

@@ -59,7 +59,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
-    from lepaute.simulate.platform.overview import facts, in_one_line
+    from lepaute.simulate.platform.summary import facts, in_one_line
 
     if as_json and as_yaml:
         raise InputError("give either --json or --yaml")
@@ -85,7 +85,7 @@ def check(
 ) -> None:
     """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
     from lepaute.measure.fit.observations.calls import MODELLED
-    from lepaute.simulate.platform.overview import in_one_line
+    from lepaute.simulate.platform.summary import in_one_line
 
     try:
         platform = load_platform(file)

@@ -89,7 +89,7 @@ def messages(
     from lepaute.measure.fit.duration_tables import read_durations
     from lepaute.measure.fit.ping_pongs import ping_pong_of, with_ping_pong
     from lepaute.measure.fit.segment_report import sentence
-    from lepaute.simulate.platform.overview import facts
+    from lepaute.simulate.platform.summary import facts
 
     files = [(file, inside) for file, inside in ((between, False), (within, True)) if file is not None]
     if not files:
@@ -241,7 +241,7 @@ def tell_written(
 ) -> None:
     """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
     from lepaute.simulate.platform.data_sheet import dgemm_rate
-    from lepaute.simulate.platform.overview import facts, in_one_line
+    from lepaute.simulate.platform.summary import facts, in_one_line
 
     of_platform = dict(facts(platform))
     wanted = ("assumed", "between nodes", "inside a node", "network", "nodes")

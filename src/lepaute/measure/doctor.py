@@ -172,7 +172,7 @@ def _check_cache() -> Iterator[Check]:
 def check_simgrid() -> Iterator[Check]:
     """SimGrid, which only `lepaute emulate` needs: without it nothing is missing for a calibration."""
     name, install = "SimGrid", "to emulate programs: apt-get install libsimgrid-dev gfortran g++"
-    lacking = [program for program in ("smpirun", "smpicc", "smpicxx", "smpif90", "g++") if not shutil.which(program)]
+    lacking = [program for program in ("smpirun", "smpicc", "smpicxx", "smpiff", "g++") if not shutil.which(program)]
     if lacking:
         yield Check(name, "warning", "none" if len(lacking) == 5 else f"without {', '.join(lacking)}", install)
     elif (version := first_line(("smpirun", "-version"))) is None:

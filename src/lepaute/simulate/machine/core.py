@@ -168,7 +168,7 @@ def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
 
 def _core_segment(segment: "Segment") -> _core.Segment:
     core = _core.Segment()
-    for name in ("above_bytes", "protocol", "latency_s", "bandwidth_Bps", "noise_relative_sd"):
+    for name in ("above_bytes", "protocol", "latency_s", "bandwidth_Bps", "cable_latency_factor", "noise_relative_sd"):
         setattr(core, name, getattr(segment, name))
     for name in ("send", "isend", "receive"):
         setattr(core, name, _core.Overhead(*getattr(segment, name)))
@@ -204,6 +204,11 @@ def _build(platform: "Platform") -> _core.Topology:
             return _core.Topology.dragonfly([number for part in topology.sizes for number in part], options)
         case "torus":
             return _core.Topology.torus(topology.sizes[0], options)
+        case "routes":
+            links = topology.route_links or ()
+            values = [(link.bandwidth_Bps or options.levels[0][0], link.latency_s or 0.0) for link in links]
+            names = [link.name for link in links]
+            return _core.Topology.given_routes(count, names, values, topology.routes or (), options)
         case "graph":
             switches = topology.switches or ()
             first = options.levels[0]

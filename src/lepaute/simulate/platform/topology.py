@@ -28,7 +28,7 @@ from lepaute.simulate.platform.values import (
 Name = Annotated[str, Len(1)]
 #: So many characters are more than any topology of MAX_NODES nodes needs.
 Parameters = Annotated[str, Len(1, 200)]
-Kind = Literal["switch", "fat-tree", "dragonfly", "torus", "graph"]
+Kind = Literal["switch", "fat-tree", "dragonfly", "torus", "graph", "routes"]
 Duplex = Literal["split", "shared"]
 
 #: The fields that only some kinds have.
@@ -38,6 +38,8 @@ _OWN_FIELDS: Final = {
     "switches": ("graph",),
     "links": ("graph",),
     "routing": ("graph",),
+    "route_links": ("routes",),
+    "routes": ("routes",),
 }
 _NOTATIONS: Final = {
     "fat-tree": ("levels;children,...;parents,...;cables,...", "2;32,8;1,4;1,8"),
@@ -95,7 +97,10 @@ class GraphLink(CableModel):
 
 
 class Topology(Value):
-    """How the nodes are joined; `switch`: one switch.  `levels`: cables from the nodes up, the last for all above."""
+    """How the nodes are joined; `switch`: one switch.  `levels`: cables from the nodes up, the last for all above.
+
+    `routes`: of each two nodes, counted from 0, a row: from, to, and the places of links in `route_links`, from 0.
+    """
 
     kind: Kind = "switch"
     parameters: Parameters | None = None
@@ -103,6 +108,8 @@ class Topology(Value):
     switches: tuple[Switch, ...] | None = None
     links: tuple[GraphLink, ...] | None = None
     routing: Literal["hops", "latency"] | None = None
+    route_links: tuple[NamedCable, ...] | None = None
+    routes: tuple[tuple[int, ...], ...] | None = None
     levels: tuple[CableModel, ...] | None = None
     duplex: Duplex | None = None
     limiters: Limiters | None = None
@@ -192,6 +199,8 @@ def topology_lines(topology: Topology) -> Iterator[str]:
         yield "a single switch"
     elif topology.kind == "torus":
         yield f"torus{parameters}: every node is a router"
+    elif topology.kind == "routes":
+        yield f"{len(topology.routes or ())} routes over {len(topology.route_links or ())} links"
     else:
         yield f"{topology.kind}{parameters}: {switches} switches"
     if topology.cables == "first":

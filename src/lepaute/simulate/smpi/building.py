@@ -61,14 +61,14 @@ class SimGrid:
     smpimain: Path
     smpicc: Path
     smpicxx: Path
-    smpif90: Path
+    smpiff: Path
 
 
 @functools.cache
 def find_simgrid() -> SimGrid:
     """SimGrid of this machine; raises EnvironmentProblem if it is missing or too old."""
     smpirun, *compilers = (
-        _found((name,), f"SimGrid's {name}", "libsimgrid-dev") for name in ("smpirun", "smpicc", "smpicxx", "smpif90")
+        _found((name,), f"SimGrid's {name}", "libsimgrid-dev") for name in ("smpirun", "smpicc", "smpicxx", "smpiff")
     )
     # smpirun is a script around smpimain, which has no folder of its own on PATH.
     main = re.search(r'"(/[^"\s]*/smpimain)"', smpirun.read_text(encoding="utf-8", errors="replace"))
@@ -184,7 +184,7 @@ def build_call_recorder() -> Path:
     return built_once("call-recorder", inputs, CALL_RECORDER, build) / CALL_RECORDER
 
 
-_NAMES = {"smpicc": CC_NAMES, "smpicxx": CXX_NAMES, "smpif90": FORTRAN_NAMES}
+_NAMES = {"smpicc": CC_NAMES, "smpicxx": CXX_NAMES, "smpiff": FORTRAN_NAMES}
 #: What stands for them in the place of the real libraries.
 _LIBRARIES = ("blas", "cblas", "openblas", "lapack", "lapacke", "atlas", "blis", "mkl_rt", "satlas", "tatlas")
 #: Memory functions that SMPI's compilers do not rename: those of Fortran, C++ and of objects compiled otherwise.
@@ -195,8 +195,8 @@ _WRAPPED = (
 _UNREAD_FORTRAN = """for word do
   case $word in
     -*) ;;
-    *.f | *.F | *.for | *.FOR | *.ftn | *.f77 | *.F77 | *.f95 | *.F95 | *.f03 | *.F03 | *.f08 | *.F08)
-      echo "$(basename "$0"): $word: programs for emulation are built of .f90 and .F90 files alone; convert it" >&2
+    *.for | *.FOR | *.ftn | *.FTN | *.f77 | *.F77 | *.f95 | *.F95 | *.f03 | *.F03 | *.f08 | *.F08)
+      echo "$(basename "$0"): $word: only .f, .F (fixed form), .f90 and .F90 are compiled for emulation; rename it" >&2
       exit 1 ;;
   esac
 done
@@ -225,7 +225,7 @@ def compilers() -> Path:
     simgrid = find_simgrid()
     library = build_library()
     require_plain(library, "SimGrid's compilers")
-    scripts = [_script(program, library) for program in (simgrid.smpicc, simgrid.smpicxx, simgrid.smpif90)]
+    scripts = [_script(program, library) for program in (simgrid.smpicc, simgrid.smpicxx, simgrid.smpiff)]
     inputs = [*scripts, *_LIBRARIES, _SKIP_SOURCE]
     return built_once("smpi-compilers", inputs, "skip.o", lambda folder: _write(folder, simgrid, library))
 
@@ -234,7 +234,7 @@ def _write(folder: Path, simgrid: SimGrid, library: Path) -> None:
     (folder / LIBRARY).symlink_to(library / LIBRARY)
     for name in _LIBRARIES:
         (folder / f"lib{name}.so").symlink_to(library / LIBRARY)
-    for program in (simgrid.smpicc, simgrid.smpicxx, simgrid.smpif90):
+    for program in (simgrid.smpicc, simgrid.smpicxx, simgrid.smpiff):
         for name in _NAMES[program.name]:
             script = folder / name
             script.write_text(_script(program, library), encoding="utf-8")
@@ -251,10 +251,11 @@ def _script(program: Path, library: Path) -> str:
     # SMPI loads the program with RTLD_DEEPBIND: what stands first among the libraries it needs is what it calls. SMPI's
     # compilers look for libraries in the system's folder before any other, and so find a real BLAS that is there.
     first = f"-Wl,--push-state,--no-as-needed {shlex.quote(str(library / LIBRARY))} -Wl,--pop-state"
-    # smpif90 uses f2c's calling conventions, in which functions return other registers than those of every BLAS.
-    abi = "-fno-f2c" if program.name == "smpif90" else ""
-    # It passes over them without a word, and with status 0.
-    unread = _UNREAD_FORTRAN if program.name == "smpif90" else ""
+    # smpiff uses f2c's calling conventions, in which functions return other registers than those of every BLAS.
+    abi = "-fno-f2c" if program.name == "smpiff" else ""
+    # Others it passes over without a word, and with status 0; and a program without a name it calls as an object.
+    unread = _UNREAD_FORTRAN if program.name == "smpiff" else ""
+    named = 'case " $* " in *" -o"*) ;; *) set -- "$@" -o a.out ;; esac\n' if program.name == "smpiff" else ""
     return f"""#!/bin/sh
 # {program.name} for a program that lepaute is to emulate.
 here=$(dirname "$(readlink -f "$0")")
@@ -263,7 +264,7 @@ here=$(dirname "$(readlink -f "$0")")
     -c | -E | -S | -M | -MM | -show | --showme* | -version | --version) exec {shlex.quote(str(program))} {abi} "$@" ;;
   esac
 done
-exec {shlex.quote(str(program))} {abi} {first} -L"$here" "$@" {wrapped} $LEPAUTE_LINK_FLAGS \\
+{named}exec {shlex.quote(str(program))} {abi} {first} -L"$here" "$@" {wrapped} $LEPAUTE_LINK_FLAGS \\
   -Wl,-rpath,{shlex.quote(str(library))}
 """
 
@@ -379,11 +380,6 @@ def emulable(program: Path) -> Path:
         by_smpi = any(name.startswith("libsimgrid") for name in loaded)
         what = "by SMPI's own compilers" if by_smpi else "for this machine"
         raise InputError(f"{program} was built {what}, without simblas; {_BUILD}")
-    if {"smpi_sample_cond", "smpi_sample_iter"} & _symbols(program, "--undefined-only"):
-        raise InputError(
-            f"{program} uses SMPI_SAMPLE_LOCAL or SMPI_SAMPLE_GLOBAL: computing that they leave out would cost "
-            "nothing; build it without them"
-        )
     return program
 
 

@@ -243,6 +243,8 @@ def _of_simgrid(ended: Ended, has_blas: bool) -> str | None:
         return f"deadlock: every rank waits for a message that nobody sends{_BOGUS if has_blas else ''}"
     if match := re.search(r"dlopen failed[^:]*: ([^\n]*)", text):
         return f"it cannot be loaded ({match[1].strip()[:200]}); {_REBUILD}"
+    if match := re.search(rf"{_OURS}(MPI is called within .*)", text):
+        return f"{match[1]}; time computing alone in it"
     if match := _NO_MEMORY.search(text):
         return f"there was no memory for {int(match[1]):,} bytes; {_MEMORY}: {_last_line(ended)}"
     if re.search(r"bad_alloc|[Cc]annot allocate memory|[Oo]ut of memory|[Ff]ailed to (?:al|m)locate|mmap", text):

@@ -131,7 +131,8 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     topology, count = platform.topology, platform.nodes.count
     if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _needs_explicit_routes(platform)):
         return "mesh"
-    if topology.kind == "graph" or every_route:
+    by_size = any(segment.cable_latency_factor != 1 for segment in platform.network.remote.segments)
+    if topology.kind in ("graph", "routes") or every_route or by_size:
         raise InputError(
             f"platform {platform.name}: a {topology.kind} of {count} nodes cannot be written route by route, which is "
             f"done up to {MAX_NODES_WITH_ROUTES} nodes; use a fat-tree, dragonfly or torus element"
@@ -150,7 +151,8 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
 def _needs_explicit_routes(platform: Platform) -> bool:
     topology = platform.topology
     return bool(
-        topology.kind == "graph"
+        topology.kind in ("graph", "routes")
+        or any(segment.cable_latency_factor != 1 for segment in platform.network.remote.segments)
         or topology.changed
         or topology.removed
         or topology.cables == "first"
@@ -180,7 +182,8 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
     # Are the factors of latency for a whole route, or for each of its links? And how much of a message's 16 bytes of
     # envelope is already taken off?
     on_links = parts.latencies.same_on_every_route and platform.topology.kind != "switch" and form == "cluster"
-    yield "latency", "links" if on_links else "route"
+    by_size = any(segment.cable_latency_factor != 1 for segment in network.remote.segments)
+    yield "latency", "sized" if by_size else "links" if on_links else "route"
     yield "enveloped", [int(taken) for taken in parts.latencies.enveloped]
     if form == "mesh":
         yield "topology", platform.topology.model_dump(mode="json", exclude_none=True)

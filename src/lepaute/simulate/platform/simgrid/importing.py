@@ -1,5 +1,6 @@
 """A platform from the XML of a calibrated SMPI platform, and what of it was ignored."""
 
+import contextlib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -16,14 +17,23 @@ from lepaute.simulate.platform.schema import Nodes, Platform
 from lepaute.simulate.platform.simgrid.machines import (
     Element,
     Machine,
+    NoSwitch,
     machine_of,
     mesh_of,
     parse,
     time_s,
     whole_number,
 )
-from lepaute.simulate.platform.simgrid.zones import ENVELOPE_BYTES, exact, longest_route, product, remote_latency_s
-from lepaute.simulate.platform.topology import CableModel, Limiters, Topology
+from lepaute.simulate.platform.simgrid.routes import BYPASSES, ZONE_ROUTES, routes_of
+from lepaute.simulate.platform.simgrid.zones import (
+    ENVELOPE_BYTES,
+    exact,
+    longest_route,
+    product,
+    remote_latency_s,
+    simgrid_routes_otherwise,
+)
+from lepaute.simulate.platform.topology import CableModel, Limiters, NamedCable, Topology
 
 Protocol = Literal["eager", "detached", "rendezvous"]
 
@@ -98,7 +108,8 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "enveloped": (list,),
 }
 _READ_ELEMENTS = frozenset(
-    "platform config prop zone AS cluster cabinet host link host_link backbone route link_ctn router".split()
+    "platform config prop zone AS cluster cabinet host link host_link backbone route link_ctn router "
+    "zoneRoute ASroute bypassRoute bypassZoneRoute bypassASroute".split()
 )
 
 
@@ -123,21 +134,20 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     properties = _own_properties(root, name)
     services = _without_service_hosts(root)
     _check_features(root, name)
-    machine = mesh_of(root, name) if "topology" in properties else machine_of(root, name)
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
-    if "enveloped" not in properties and machine.parameters is not None and not _on_links(table, properties):
-        raise InputError(
-            f"{settings['smpi/lat-factor'].where}: smpi/lat-factor depends on the size of messages, and multiplies the "
-            f"latencies of {machine.name}, where some routes have more links than others, which cannot be imported; "
-            'give one factor: <prop id="smpi/lat-factor" value="1"/>'
-        )
+    machine = mesh_of(root, name) if "topology" in properties else _machine(root, name, others, table[0])
     try:
         platform = _platform(machine, table, settings, properties)
     except ValidationError as error:  # the platform's own checks
         first = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in (*first["loc"], *first.get("ctx", {}).get("at", ())))
         raise PlatformError(f"{name}: is not a valid platform: {field} {first['msg']}") from None
+    if machine.kind == "dragonfly" and "enveloped" not in properties and simgrid_routes_otherwise(platform.topology):
+        raise InputError(
+            f"{name}: SimGrid 3.32 takes other routes than the shortest in a dragonfly of several chassis, "
+            "which cannot be imported; give it one chassis"
+        )
     missing = [setting for setting, (_, place) in settings.items() if place == name]
     notes = [*_ignored(root, others, properties)]
     if services:
@@ -147,7 +157,6 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
 
 #: Elements and attributes, of some the value, that make times others than those of one network that stays as it is.
 _UNMODELLED = {
-    **dict.fromkeys(("bypassRoute", "bypassZoneRoute", "bypassASroute"), "is a route that bypasses the others"),
     **dict.fromkeys(("trace", "trace_connect"), "is a profile by which speeds and links change"),
     "peer": "is a peer, with a link of its own",
     **{name: f"has {name}, by which its speed or state changes"
@@ -170,14 +179,19 @@ def _check_features(platform: Element, origin: str) -> None:
         for name in (element.tag, *element.attributes, *values):
             if name in _UNMODELLED:
                 refuse(element, _UNMODELLED[name])
-    clusters = list(platform.all("cluster"))
-    zones = [zone for zone in platform.all("zone", "AS") if any(e.tag in ("host", "cabinet") for e in zone.inside)]
-    if len(zones) + len(clusters) > 1:
-        for route in platform.all("zoneRoute", "ASroute"):
-            if route.inside or any("bb_lat" in cluster.attributes for cluster in clusters):
-                refuse(route, "joins zones by links of its own, beside the one network of a platform")
-        if len(backbones := list(platform.all("backbone"))) > 1:
-            refuse(backbones[1], "is a second backbone")
+
+
+def _machine(root: Element, origin: str, settings: Mapping[str, str], smallest: Row) -> Machine:
+    """The hosts of the file: around one switch, in one cluster, or with the route between every two of them."""
+    parts = [element.tag for element in root.all("cluster", "cabinet", "host", *BYPASSES, *ZONE_ROUTES)]
+    if parts == ["cluster"] or set(parts) == {"host"}:
+        with contextlib.suppress(NoSwitch):
+            return machine_of(root, origin)
+    gamma = time_s(settings.get("network/TCP-gamma", "4194304"), f"{origin}: network/TCP-gamma")
+    crosstraffic = settings.get("network/crosstraffic", "").lower() not in _CORRECTIONS["network/crosstraffic"]
+    factors = smallest.bandwidth_factor * smallest.latency_factor
+    envelope_bytes = ENVELOPE_BYTES / factors if factors else Decimal(0)
+    return routes_of(root, origin, crosstraffic=crosstraffic, tcp_gamma=gamma, envelope_bytes=envelope_bytes)
 
 
 def _without_service_hosts(platform: Element) -> list[str]:
@@ -213,17 +227,21 @@ def _platform(
     route = longest_route(topology)
     # The links whose latency is that of a segment; that of others is on the cables.
     counted = len(route)
+    by_size = machine.kind == "routes" or properties.get("latency") == "sized"
+    by_size = by_size or (machine.parameters is not None and not on_links and "latency" not in properties)
     if machine.kind == "graph":
         counted = 1
-    elif on_links and machine.kind != "switch":
+    elif (on_links or by_size) and machine.kind != "switch":
         counted = 0 if machine.kind == "torus" else 2
     nominal_s = machine.link_latency_s * counted + machine.backbone_latency_s
     enveloped = [*properties.get("enveloped", []), *[False] * len(table)]
     segments = tuple(
-        _segment(row, link_Bps, nominal_s, bool(taken)) for row, taken in zip(table, enveloped, strict=False)
+        _segment(row, link_Bps, nominal_s, bool(taken), by_size=by_size)
+        for row, taken in zip(table, enveloped, strict=False)
     )
-    if on_links:
-        topology = topology.model_copy(update={"levels": _cables(machine, table[0], topology.levels, route)})
+    if (on_links or by_size) and machine.kind != "routes" and "topology" not in properties:
+        factor = Decimal(1) if by_size else table[0].latency_factor
+        topology = topology.model_copy(update={"levels": _cables(machine, factor, topology.levels, route)})
     iprobe_s, test_s, wtime_s = (float(time_s(*settings[f"smpi/{name}"])) for name in ("iprobe", "test", "wtime"))
     return Platform(
         name=properties.get("name", machine.name),
@@ -246,7 +264,8 @@ def _platform(
     )
 
 
-def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool) -> Segment:
+def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool, *, by_size: bool) -> Segment:
+    """`by_size`: the factor of latencies, which depends on the size, is for those of cables as well."""
     bandwidth = float(product(width_Bps, row.bandwidth_factor))
     return Segment(
         above_bytes=row.above_bytes,
@@ -254,6 +273,7 @@ def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool) 
         # a bandwidth that is too small for a double is refused by the segment itself
         latency_s=remote_latency_s(nominal_s, row.latency_factor, bandwidth if enveloped and bandwidth else None),
         bandwidth_Bps=bandwidth,
+        cable_latency_factor=float(row.latency_factor) if by_size else 1.0,
         send=row.send,
         isend=row.isend,
         receive=row.receive,
@@ -300,6 +320,12 @@ def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
         return Topology.model_validate(properties["topology"])
     limits = (machine.node_limit_Bps, machine.switch_limit_Bps)
     levels = (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None
+    if machine.kind == "routes":
+        links = tuple(
+            NamedCable(name=name, bandwidth_Bps=float(width), latency_s=float(latency))
+            for name, width, latency in machine.links
+        )
+        return Topology(kind="routes", route_links=links, routes=machine.routes)
     return Topology.model_validate(
         {
             "kind": machine.kind,
@@ -319,10 +345,10 @@ def _on_links(table: tuple[Row, ...], properties: Mapping[str, Any]) -> bool:
 
 
 def _cables(
-    machine: Machine, row: Row, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
+    machine: Machine, factor: Decimal, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
 ) -> tuple[CableModel, ...] | None:
     """`levels` with the latencies of the links: of all in a torus, else of those between switches in `route`."""
-    latency = float(product(machine.link_latency_s, row.latency_factor))
+    latency = float(product(machine.link_latency_s, factor))
     if machine.kind == "switch" or not latency or (machine.kind != "torus" and not any(route)):
         return levels
     width = levels[0].bandwidth_Bps if levels else None
@@ -374,6 +400,8 @@ def _notes(
             "sends eagerly or detached below, not at, a threshold."
         )
         on = [name for name, off in _CORRECTIONS.items() if settings.get(name, "").lower() not in off]
+        if machine.kind == "routes":
+            on = [name for name in on if name == "network/weight-S"]
         if on:
             yield f"{', '.join(on)}: SimGrid's corrections, which the file does not turn off, are not applied."
         if not machine.loopback_Bps:

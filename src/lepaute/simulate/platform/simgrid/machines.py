@@ -5,13 +5,13 @@ No entity is expanded, nothing outside the text is read, size and depth are boun
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Never
 from xml.parsers import expat
 
 from lepaute.errors import InputError
-from lepaute.kit.quantities import MAX_NUMBERS, count_of, ranges_of
+from lepaute.kit.quantities import count_of, ranges_of
 
 LARGEST_TEXT_BYTES = 64 * 2**20
 _DEEPEST = 32
@@ -176,6 +176,7 @@ class Machine:
     """Hosts and links of a file; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
     names : prefix and number of each host;  loopback_* : None if the file has no loopback link
+    links, routes : of kind routes, name, bandwidth and latency; a row for each two hosts: from, to, places of links
     """
 
     name: str
@@ -191,26 +192,23 @@ class Machine:
     loopback_latency_s: Decimal = Decimal(0)
     node_limit_Bps: float | None = None  # noqa: N815 - the unit
     switch_limit_Bps: float | None = None  # noqa: N815 - the unit
+    links: tuple[tuple[str, Decimal, Decimal], ...] = ()
+    routes: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def machine_of(platform: Element, origin: str) -> Machine:
-    """The hosts of the file with root element `platform`; clusters or cabinets that are alike are one machine.
+class NoSwitch(Exception):
+    """Hosts are not around one switch, in a file that says so with host_link elements."""
 
-    Raises InputError for none, for clusters that are not alike, and for routes that are not those of one switch.
+
+def machine_of(platform: Element, origin: str) -> Machine:
+    """The hosts of the file with root element `platform`: of its cluster, or around one switch.
+
+    Raises NoSwitch for hosts that are not around one switch.
     """
-    clusters = list(platform.all("cluster", "cabinet"))
-    hosts = list(platform.all("host"))
-    if clusters and hosts:
-        raise InputError(
-            f"{origin}:{hosts[0].line}: host '{hosts[0].attributes.get('id', '')}' stands beside a cluster; a platform "
-            "has only one kind of node. Keep the cluster alone in the file"
-        )
-    if clusters:
-        return _of_clusters(platform, clusters, origin)
-    if hosts:
-        return _of_hosts(platform, hosts, origin)
-    raise InputError(f"{origin}: has neither a cluster nor a host; a platform needs one of them")
+    if cluster := next(platform.all("cluster"), None):
+        return _of_cluster(cluster, origin)
+    return _of_hosts(platform, list(platform.all("host")), origin)
 
 
 def mesh_of(platform: Element, origin: str) -> Machine:
@@ -229,7 +227,7 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     return Machine(
         name="platform",
         numbers=tuple(int(match[2]) for match in matches if match),
-        cores=whole_number(hosts[0].attributes.get("core", "1"), _Reader(hosts[0], origin).where("core")),
+        cores=whole_number(hosts[0].attributes.get("core", "1"), Reader(hosts[0], origin).where("core")),
         kind="graph",
         link_Bps=Decimal(1),
         link_latency_s=_values(links[f"{ids[0]}_latency"], origin)[1],
@@ -238,42 +236,8 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     )
 
 
-def _of_clusters(platform: Element, clusters: list[Element], origin: str) -> Machine:
-    """One machine of them all: nodes of several clusters are around one switch, whatever joins the clusters."""
-    machines: list[Machine] = []
-    for element in clusters:
-        machines.append(_of_cluster(element, origin))
-        if sum(len(each.numbers) for each in machines) > MAX_NUMBERS:
-            raise InputError(f"{origin}:{element.line}: has more than {MAX_NUMBERS} hosts up to here; import fewer")
-    first = machines[0]
-    for element, machine in zip(clusters[1:], machines[1:], strict=True):
-        alike = replace(machine, name=first.name, numbers=first.numbers, notes=first.notes) == first
-        alike = alike and element.attributes.get("speed") == clusters[0].attributes.get("speed")
-        if first.kind != "switch" or not alike:
-            raise InputError(
-                f"{origin}:{element.line}: is a second {element.tag}, '{element.attributes.get('id', '')}', "
-                + ("not like the first" if first.kind == "switch" else f"where each is a {first.kind} of its own")
-                + "; a platform has only one kind of node. Keep one cluster in the file"
-            )
-    if all(element.tag == "cabinet" for element in clusters):  # their switch is the zone's
-        backbones = [_values(_as_link(each), origin) for each in platform.all("backbone")]
-        first = replace(
-            first,
-            backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
-            switch_limit_Bps=min((float(width) for width, _ in backbones), default=None),
-        )
-    if len(machines) == 1:
-        return first
-    names = ", ".join(element.attributes.get("id", "") for element in clusters)
-    notes = (*first.notes, f"{clusters[0].tag}s {names}: alike, and taken as one; all nodes are around one switch.")
-    if first.switch_limit_Bps and clusters[0].tag == "cluster":
-        notes += ("backbone: that of each cluster limits only its own nodes, and is left out.",)
-        first = replace(first, switch_limit_Bps=None)
-    return replace(first, numbers=tuple(number for each in machines for number in each.numbers), notes=notes)
-
-
 def _of_cluster(element: Element, origin: str) -> Machine:
-    at = _Reader(element, origin)
+    at = Reader(element, origin)
     kind = _KINDS.get(element.attributes.get("topology", "FLAT"))
     if kind is None:
         raise InputError(f"{at.where('topology')}; it must be one of {', '.join(_KINDS)}")
@@ -283,7 +247,8 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         raise InputError(f"{at.where('sharing_policy')} is {policy[:40]!r}, which cannot be imported; SPLITDUPLEX can")
     node_limit, switch_limit = at.optional_Bps("limiter_link"), at.optional_Bps("bb_bw")
     if element.attributes.get("bb_sharing_policy") == "FATPIPE":
-        _check_pipe(switch_limit, bandwidth_Bps(at.text("bw"), at.where("bw")), at.where("bb_bw"))
+        if switch_limit is not None and switch_limit < bandwidth_Bps(at.text("bw"), at.where("bw")):
+            raise NoSwitch
         switch_limit = None
     if element.attributes.get("suffix"):
         notes += (f"suffix '{element.attributes['suffix']}': hosts are numbered, and have no other name.",)
@@ -307,146 +272,71 @@ def _of_cluster(element: Element, origin: str) -> Machine:
 
 
 def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
-    """Hosts that one switch joins, each by a link or a pair of links of its own."""
+    """Hosts that one switch joins, each by a link or a pair of links of its own; raises NoSwitch for others."""
     links = {link.attributes.get("id", ""): link for link in platform.all("link")}
-    host_links, between, loopback = _own_links(platform, hosts, links, origin)
-    notes: tuple[str, ...] = ()
+    ends = {entry.attributes.get("id", ""): entry for entry in platform.all("host_link")}
     ids = [host.attributes.get("id", "") for host in hosts]
-    first_up, first_down = host_links[ids[0]]
-    properties = {
-        name: (_values(up, origin), _values(down, origin), up.attributes.get("sharing_policy", "SHARED"), up is down)
-        for name, (up, down) in host_links.items()
+    names = [
+        re.sub("_(UP|DOWN)$", "", ends[x].attributes.get(way, "")) for x in ids if x in ends for way in ("up", "down")
+    ]
+    if len(names) < 2 * len(ids) or not ids or any(name not in links for name in names):
+        raise NoSwitch
+    pairs = [(links[up], links[down]) for up, down in zip(names[::2], names[1::2], strict=True)]
+    routes = list(platform.all("route"))
+    loops = [route for route in routes if route.attributes.get("src") == route.attributes.get("dst")]
+    loopbacks = [links[name] for r in loops for e in r.all("link_ctn") if (name := e.attributes.get("id", "")) in links]
+    first_up, first_down = pairs[0]
+    alike = {
+        (_values(up, origin), _values(down, origin), up.attributes.get("sharing_policy", "SHARED"), up is down)
+        for up, down in pairs
     }
-    if other := next((name for name in ids if properties[name] != properties[ids[0]]), None):
-        raise InputError(
-            f"{origin}: the link of host '{other}' is another one than that of '{ids[0]}'; all must be alike"
-        )
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
-    if up_Bps != down_Bps:
-        raise InputError(f"{origin}:{first_down.line}: the way down has another bandwidth than the way up; give it one")
+    cores = {whole_number(h.attributes.get("core", "1"), Reader(h, origin).where("core")) for h in hosts}
+    policy = first_up.attributes.get("sharing_policy", "SHARED")
+    backbones = [
+        (*_values(e, origin), e.attributes.get("sharing_policy") == "FATPIPE") for e in platform.all("backbone")
+    ]
+    if (
+        len(alike) > 1
+        or len(cores) > 1
+        or up_Bps != down_Bps
+        or policy == "FATPIPE"
+        or any(is_pipe and width < up_Bps for width, _, is_pipe in backbones)
+        or len({_values(link, origin) for link in loopbacks}) > 1
+        or (routes and not len(loopbacks) == len(loops) == len(routes) == len(hosts))
+    ):
+        raise NoSwitch
     matches = [re.fullmatch(r"(.*?)([0-9]{1,9})", name) for name in ids]
     numbered = all(matches) and len({match[1] for match in matches if match}) == 1
-    cores = [whole_number(h.attributes.get("core", "1"), _Reader(h, origin).where("core")) for h in hosts]
-    if len(set(cores)) > 1:
-        raise InputError(f"{origin}:{hosts[0].line}: hosts have different numbers of cores; all nodes must be alike")
-    if not numbered:
-        notes += ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
+    notes = (
+        () if numbered else ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
+    )
     prefix = matches[0][1] if matches[0] and numbered else ""
-    policy = first_up.attributes.get("sharing_policy", "SHARED")
-    if policy == "FATPIPE":
-        raise InputError(f"{origin}:{first_up.line}: sharing_policy FATPIPE of a host's link cannot be imported")
-    backbones = [_values(link, origin) for link in between]
-    pipes = [link.attributes.get("sharing_policy") == "FATPIPE" for link in between]
-    for pipe in (width for (width, _), is_pipe in zip(backbones, pipes, strict=True) if is_pipe):
-        _check_pipe(pipe, up_Bps, f"{origin}: the backbone")
-    loopback_Bps, loopback_latency_s = (None, Decimal(0)) if loopback is None else _values(loopback, origin)
+    loopback_Bps, loopback_latency_s = _values(loopbacks[0], origin) if loopbacks else (None, Decimal(0))
     return Machine(
         name=prefix.strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
-        cores=cores[0],
+        cores=cores.pop(),
         kind="switch",
         shared=first_up is first_down and policy == "SHARED",
         link_Bps=up_Bps,
         link_latency_s=(up_latency + down_latency) / 2,
-        backbone_latency_s=sum((latency for _, latency in backbones), Decimal(0)),
+        backbone_latency_s=sum((latency for _, latency, _ in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min(
-            (float(width) for (width, _), is_pipe in zip(backbones, pipes, strict=True) if not is_pipe), default=None
-        ),
+        switch_limit_Bps=min((float(width) for width, _, is_pipe in backbones if not is_pipe), default=None),
         notes=notes,
     )
 
 
-def _own_links(
-    platform: Element, hosts: list[Element], links: dict[str, Element], origin: str
-) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
-    """The links (up, down) of each host, those that all routes share, and a loopback link."""
-
-    def link(name: str, user: Element) -> Element:
-        element = links.get(name) or links.get(re.sub("_(UP|DOWN)$", "", name))
-        if element is None:
-            raise InputError(f"{origin}:{user.line}: link '{name}' is not defined; define it, or correct the name")
-        return element
-
-    routes: dict[tuple[str, str], list[str]] = {}
-    loopback = None
-    for route in platform.all("route"):
-        ends = (route.attributes.get("src", ""), route.attributes.get("dst", ""))
-        names = [e.attributes.get("id", "") for e in route.all("link_ctn")]
-        if ends[0] == ends[1]:
-            loopback = link(names[0], route) if names else loopback
-            continue
-        routes[ends] = names
-        if route.attributes.get("symmetrical", "YES").upper() == "YES":
-            routes.setdefault(ends[::-1], names[::-1])
-    host_links: dict[str, tuple[Element, Element]] = {}
-    for entry in platform.all("host_link"):
-        up, down = (link(entry.attributes.get(way, ""), entry) for way in ("up", "down"))
-        host_links[entry.attributes.get("id", "")] = (up, down)
-    ids = [host.attributes.get("id", "") for host in hosts]
-    if host_links:
-        if missing := next((name for name in ids if name not in host_links), None):
-            raise InputError(f"{origin}: host '{missing}' has no host_link; give it one")
-        return host_links, [_as_link(e) for e in platform.all("backbone")], loopback
-    return _from_routes(ids, routes, links, loopback, origin)
-
-
-def _from_routes(
-    ids: list[str],
-    routes: dict[tuple[str, str], list[str]],
-    links: dict[str, Element],
-    loopback: Element | None,
-    origin: str,
-) -> tuple[dict[str, tuple[Element, Element]], list[Element], Element | None]:
-    """Links from routes such as a's link, a backbone, b's link: each host's own link, and the backbone."""
-    common = set.intersection(*(set(names) for names in routes.values())) if len(routes) > 2 else set()
-    ups_of: dict[str, set[tuple[str, ...]]] = {}
-    downs_of: dict[str, set[tuple[str, ...]]] = {}
-    for (a, b), names in routes.items():
-        others = tuple(x for x in names if x not in common)
-        ups_of.setdefault(a, set()).add(others[:1])
-        downs_of.setdefault(b, set()).add(others[-1:])
-    host_links: dict[str, tuple[Element, Element]] = {}
-    for name in ids:
-        ups, downs = ups_of.get(name, set()), downs_of.get(name, set())
-        if len(ups) != 1 or len(downs) != 1 or () in ups | downs:
-            raise InputError(
-                f"{origin}: the routes of host '{name}' do not all begin (and end) with one link of its own; only "
-                "hosts around one switch are imported, and clusters"
-            )
-        up, down = ups.pop()[0], downs.pop()[0]
-        if up not in links or down not in links:
-            raise InputError(f"{origin}: link '{up if up not in links else down}' is not defined; define it")
-        host_links[name] = (links[up], links[down])
-    expected = 2 + len(common)
-    for (a, b), names in routes.items():
-        if len(names) != expected:
-            raise InputError(
-                f"{origin}: the route from '{a}' to '{b}' has {len(names)} links where one switch makes {expected}; "
-                "only clusters and hosts around a single switch can be imported"
-            )
-    return host_links, [links[name] for name in sorted(common) if name in links], loopback
-
-
-def _check_pipe(width: "Decimal | float | None", of_nodes: Decimal, where: str) -> None:
-    """Raises InputError for a backbone that flows do not share, but is narrower than the links of nodes."""
-    if width is not None and width < of_nodes:
-        raise InputError(f"{where} is of a FATPIPE, narrower than the links of nodes, which cannot be imported")
-
-
-def _as_link(backbone: Element) -> Element:
-    return Element("link", backbone.attributes, backbone.line)
-
-
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:
-    at = _Reader(link, origin)
+    at = Reader(link, origin)
     return bandwidth_Bps(at.text("bandwidth"), at.where("bandwidth")), at.time_or_0("latency")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class Reader:
     """The attributes of an element as values, and where they stand."""
 
     element: Element

@@ -14,6 +14,7 @@ from xml.sax.saxutils import quoteattr
 from lepaute.simulate.platform.kernel_model import piece_of, value_of
 from lepaute.simulate.platform.network_model import Network, Segment
 from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.simgrid.routes import FLOW
 from lepaute.simulate.platform.topology import Topology
 
 #: What SMPI adds to each message: tag, destination, communicator.
@@ -94,6 +95,7 @@ def level_latency_s(topology: Topology, level: int) -> Decimal:
 def cables_add_latency(topology: Topology) -> bool:
     """Does some cable add to the latency of a message?"""
     cables = (*(topology.levels or ()), *(topology.changed or ()), *(topology.links or ()))
+    cables += topology.route_links or ()
     return any(cable.latency_s for cable in cables)
 
 
@@ -104,6 +106,11 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
         return _same(link_s, link_s * len(route), len(segments))
+    by_size = tuple(exact(segment.cable_latency_factor) for segment in segments)
+    if set(by_size) != {Decimal(1)}:  # the factors are for all latencies
+        of_route_s = exact(segments[0].latency_s) / by_size[0] if by_size[0] else Decimal(0)
+        all_s = tuple(product(of_route_s, factor) for factor in by_size)
+        return Latencies(of_route_s, of_route_s, all_s, by_size, (False,) * len(by_size), same_on_every_route=True)
     if explicit and cables_add_latency(topology) and len({segment.latency_s for segment in segments}) == 1:
         total_s = exact(segments[0].latency_s)
         return _same(total_s, total_s, len(segments))
@@ -128,7 +135,7 @@ def _same(link_s: Decimal, total_s: Decimal, segments: int) -> Latencies:
 
 def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], route: tuple[int, ...]) -> Decimal | None:
     """The one latency that each link has, where segments and cables together say just that; else None."""
-    if topology.kind == "switch" or len({segment.latency_s for segment in segments}) > 1:
+    if topology.kind in ("switch", "routes") or len({segment.latency_s for segment in segments}) > 1:
         return None
     of_segment = exact(segments[0].latency_s)
     if topology.kind == "torus":
@@ -276,8 +283,11 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
     nodes = range(parts.platform.nodes.count)
     yield f'<zone id={quoteattr(parts.prefix + "cluster")} routing="Full">'
     yield from _hosts(parts)
-    for name, bandwidth_Bps, latency_s in wiring.links:
-        yield _link(name, f"{bandwidth_Bps!r}Bps", exact(latency_s), "SHARED")
+    # a link of both directions is listed twice
+    for name, bandwidth_Bps, latency_s in {link[0]: link for link in wiring.links}.values():
+        # SMPI has 16 bytes of a message's on the way itself
+        added_s = Decimal(0) if name.startswith(FLOW) else exact(latency_s)
+        yield _link(name, f"{bandwidth_Bps!r}Bps", added_s, "SHARED")
     for node in nodes:
         yield _link(f"{parts.host(node)}_latency", _NEVER_A_LIMIT_BPS, parts.latencies.nominal_s, "FATPIPE")
     yield from _loopback_links(parts)
@@ -365,9 +375,12 @@ def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
     stated = exact(network.loopback.bandwidth_Bps)
     if abs(bandwidth / stated - 1) <= _TOLERANCE:
         bandwidth = stated
-    shares = [exact(inside.latency_s) / latencies.totals_s[at] for inside, _, at in pairs if latencies.totals_s[at] > 0]
-    out_of_nothing = any(inside.latency_s > 0 and latencies.totals_s[at] == 0 for inside, _, at in pairs)
-    latency = product(latencies.nominal_s, shares[0]) if shares else Decimal(0)
+    unit_s, totals_s = latencies.nominal_s, latencies.totals_s
+    if not unit_s:  # routes have the latencies of their links alone
+        unit_s, totals_s = NOMINAL_S, tuple(product(NOMINAL_S, factor) for factor in latencies.factors)
+    shares = [exact(inside.latency_s) / totals_s[at] for inside, _, at in pairs if totals_s[at] > 0]
+    out_of_nothing = any(inside.latency_s > 0 and totals_s[at] == 0 for inside, _, at in pairs)
+    latency = product(unit_s, shares[0]) if shares else Decimal(0)
     if network.loopback.segments is None:
         bandwidth = nominal_Bps
     return LoopbackLink(
