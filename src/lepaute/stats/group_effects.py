@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.cluster import hierarchy
-from scipy.spatial.distance import squareform
 from scipy.special import stdtrit
 
 from lepaute import _core
@@ -327,6 +325,9 @@ def _likeness(deviations: Floats, node: Integers) -> Floats:
 
 def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     """Groups of streams by average linkage, for each number of groups that is tried and leaves any."""
+    from scipy.cluster import hierarchy  # 0.2 s that most days do without
+    from scipy.spatial.distance import squareform
+
     nodes = len(likeness)
     distance = np.clip(1 - (likeness + likeness.T) / 2, 0.0, 2.0)
     np.fill_diagonal(distance, 0.0)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,11 @@ def vector_tests(
     Raises InputError if no case has any job.
     """
     new: list[pd.DataFrame] = []
+    begin_s = since_s or {}
     without_jobs = not since_s
+    # where little is asked about, it is read at once
+    late = replace(selection, since_s=min(begin_s.values())) if begin_s and begin_s.keys() >= {*cases} else None
+    there = None if late is None else _recorded(store, late)
 
     def record(made: "pd.DataFrame | None" = None) -> None:
         """Adds all that is new; where there is a part more, only once it is much."""
@@ -75,9 +80,8 @@ def vector_tests(
 
     try:
         for case in cases:
-            begin_s = (since_s or {}).get(case)
-            part = selection if begin_s is None else replace(selection, since_s=begin_s)
-            parts = recorded_tests(store, changelog, *case, part, record)
+            part = replace(selection, since_s=begin_s.get(case, selection.since_s))
+            parts = recorded_tests(store, changelog, *case, part, record, there)
             without_jobs &= not parts
             yield joined(parts) if parts else None
     finally:
@@ -93,11 +97,12 @@ def recorded_tests(
     names: tuple[str, ...],
     selection: Selection,
     record: "Callable[[pd.DataFrame], None] | None" = None,
+    known: "pd.DataFrame | None" = None,
 ) -> "list[pd.DataFrame]":
     """The verdicts of a vector of factors in a cluster, a table with the columns of VERDICTS for each window.
 
     A verdict that is recorded with today's basis is read, any other is made, for `record`. Only the values that the
-    verdicts rest on are read.
+    verdicts rest on are read. known : the recorded verdicts, of others, too (`_recorded`); read by default
     """
     values = _values_of(store, changelog, cluster, names, selection)
     if not all((values["factor"] == name).any() for name in names):
@@ -112,16 +117,11 @@ def recorded_tests(
     parts = []
     for r in dict.fromkeys(selection.windows):
         basis = digests_of(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
-        there = store.verdicts(
-            cluster=cluster,
-            nodes=selection.nodes,
-            factors=[AND.join(names)],
-            since_s=selection.since_s,
-            until_s=selection.until_s,
-            r=r,
-            pooled=selection.pooled,
-            columns=list(dict.fromkeys([*keys.columns, "basis", *columns])),
-        )
+        of = {"cluster": cluster, "factor": AND.join(names), "r": r}
+        there = _recorded(store, selection, of) if known is None else known
+        for name, value in of.items() if known is not None else ():
+            there = there[(there[name] == value).to_numpy(np.bool_)]
+        there = there.assign(factor=there["factor"].cat.remove_unused_categories())
         recorded = _positions(keys, basis, there)
         is_new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
@@ -136,6 +136,22 @@ def recorded_tests(
         parts.append(_together(made[columns], _packed_alike(there[columns], case.keys), recorded))
         del made, there
     return parts
+
+
+def _recorded(store: Store, selection: Selection, of: "Mapping[str, Any] | None" = None) -> "pd.DataFrame":
+    """Recorded verdicts of the selection, of this cluster, factor and r; of all by default."""
+    columns = VERDICTS.columns if selection.columns is None else selection.columns
+    cluster, factor, r = map((of or {}).get, ("cluster", "factor", "r"))
+    return store.verdicts(
+        cluster=cluster,
+        nodes=selection.nodes,
+        factors=None if factor is None else [factor],
+        since_s=selection.since_s,
+        until_s=selection.until_s,
+        r=r,
+        pooled=selection.pooled,
+        columns=list(dict.fromkeys([*MACHINE, "job", "factor", "r", "basis", *columns])),
+    )
 
 
 def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame":

@@ -271,7 +271,6 @@ def standing_events(
     p_value: the reciprocal of the largest evidence of an alarm, of its stream alone
     """
     table = check_values(values)
-    table = table[table["state"] == "done"]
     rows = _with_machines(standing, values)
     if least_change is not None:
         rows = [row for row in rows if abs(row["size"]) >= least_change_of(row["factor"], least_change)]
@@ -318,9 +317,9 @@ def _standing_event(rows: list[dict[str, Any]], table: pd.DataFrame, least_chang
     begin_s = median_low([float(row["changed_s"]) for row in rows])
     gradual_s = float(np.nanmin([np.inf, *(row.get("gradual_s", np.nan) for row in rows)]))
     nodes = {machine[:2] for machine in weights}
-    rows_of_nodes = table[is_of(table, nodes)]
-    earlier = rows_of_nodes[rows_of_nodes["started_s"] < np.floor(begin_s / DAY_S) * DAY_S]
-    latest = earlier.sort_values(["started_s", "job"], kind="stable").tail(1)
+    earlier = (table["started_s"] < np.floor(begin_s / DAY_S) * DAY_S).to_numpy(np.bool_)
+    earlier = table[is_of(table, nodes) & (table["state"] == "done").to_numpy(np.bool_) & earlier]
+    latest = earlier[earlier["started_s"] == earlier["started_s"].max()].sort_values("job", kind="stable").tail(1)
     return ProposedEvent(
         kind=MACHINE if len(nodes) == 1 else PLATFORM,
         shape=DRIFT if gradual_s < begin_s else STEP,
