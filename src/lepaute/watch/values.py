@@ -92,18 +92,18 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     done = table["state"] == "done"
     _refuse(done & ~np.isfinite(table["value"]), frame, "value", "is not finite, though the job is done")
     _refuse(~done & table["value"].notna(), frame, "value", "is there, though the job is not done")
-    if all(is_packed(table[name]) for name in ("cluster", "node", "job", "factor")):
-        if not _are_unique(row_keys(table, KEY)):
-            _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
-        series, job = row_keys(table, [*MACHINE, "factor"]), table["job"].cat.codes.to_numpy()
-        started_s = table["started_s"].to_numpy()
-        next_series, same = series[1:] > series[:-1], series[1:] == series[:-1]
-        later, at_once = started_s[1:] > started_s[:-1], started_s[1:] == started_s[:-1]
-        if (next_series | (same & (later | (at_once & (job[1:] > job[:-1]))))).all():
-            return table
-        return table.iloc[np.lexsort((job, started_s, series))].reset_index(drop=True)
-    _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
-    return table.sort_values([*MACHINE, "factor", "started_s", "job"], kind="stable", ignore_index=True)
+    if not _are_unique(row_keys(table, KEY)):
+        _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
+    series, job, started_s = (
+        row_keys(table, [*MACHINE, "factor"]),
+        row_keys(table, ["job"]),
+        table["started_s"].to_numpy(),
+    )
+    next_series, same = series[1:] > series[:-1], series[1:] == series[:-1]
+    later, at_once = started_s[1:] > started_s[:-1], started_s[1:] == started_s[:-1]
+    if (next_series | (same & (later | (at_once & (job[1:] > job[:-1]))))).all():
+        return table
+    return table.iloc[np.lexsort((job, started_s, series))].reset_index(drop=True)
 
 
 def _are_unique(keys: "npt.NDArray[np.int64]") -> bool:

@@ -66,9 +66,8 @@ def vector_tests(
     new: list[pd.DataFrame] = []
     begin_s = since_s or {}
     without_jobs = not since_s
-    # where little is asked about, it is read at once
-    late = replace(selection, since_s=min(begin_s.values())) if begin_s and begin_s.keys() >= {*cases} else None
-    there = None if late is None else _recorded(store, late)
+    is_late = len(begin_s) > 0 and begin_s.keys() >= {*cases}  # little is asked about: it is read at once
+    there = _recorded(store, replace(selection, since_s=min(begin_s.values()))) if is_late else None
 
     def record(made: "pd.DataFrame | None" = None) -> None:
         """Adds all that is new; where there is a part more, only once it is much."""
@@ -113,21 +112,21 @@ def recorded_tests(
     if not len(chosen):
         return []
     keys = case.keys[[*MACHINE, "job"]].iloc[chosen]
-    columns = list(VERDICTS.columns if selection.columns is None else selection.columns)
+    columns, name = list(selection.columns or VERDICTS.columns), AND.join(names)
     parts = []
     for r in dict.fromkeys(selection.windows):
         basis = digests_of(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
-        of = {"cluster": cluster, "factor": AND.join(names), "r": r}
-        there = _recorded(store, selection, of) if known is None else known
-        for name, value in of.items() if known is not None else ():
-            there = there[(there[name] == value).to_numpy(np.bool_)]
-        there = there.assign(factor=there["factor"].cat.remove_unused_categories())
+        if known is None:
+            there = _recorded(store, selection, cluster=cluster, factors=[name], r=r)
+        else:
+            there = known[(known["cluster"] == cluster) & (known["factor"] == name) & (known["r"] == r)]
+            there = there.assign(factor=there["factor"].cat.remove_unused_categories())
         recorded = _positions(keys, basis, there)
         is_new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[is_new]] = True
         made = case.tests(r, selection.confidence, which)
-        same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([AND.join(names)], dtype="str"))
+        same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([name], dtype="str"))
         texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[is_new]), dtype="str")}
         made = made.assign(**texts, judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
@@ -138,20 +137,11 @@ def recorded_tests(
     return parts
 
 
-def _recorded(store: Store, selection: Selection, of: "Mapping[str, Any] | None" = None) -> "pd.DataFrame":
-    """Recorded verdicts of the selection, of this cluster, factor and r; of all by default."""
-    columns = VERDICTS.columns if selection.columns is None else selection.columns
-    cluster, factor, r = map((of or {}).get, ("cluster", "factor", "r"))
-    return store.verdicts(
-        cluster=cluster,
-        nodes=selection.nodes,
-        factors=None if factor is None else [factor],
-        since_s=selection.since_s,
-        until_s=selection.until_s,
-        r=r,
-        pooled=selection.pooled,
-        columns=list(dict.fromkeys([*MACHINE, "job", "factor", "r", "basis", *columns])),
-    )
+def _recorded(store: Store, selection: Selection, **of: Any) -> "pd.DataFrame":
+    """Recorded verdicts of the selection; of : further conditions of `Store.verdicts`."""
+    columns = dict.fromkeys([*MACHINE, "job", "factor", "r", "basis", *(selection.columns or VERDICTS.columns)])
+    of |= {"nodes": selection.nodes, "since_s": selection.since_s, "until_s": selection.until_s}
+    return store.verdicts(pooled=selection.pooled, columns=list(columns), **of)
 
 
 def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame":
@@ -202,16 +192,13 @@ def _positions(keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd
         return np.full(len(keys), -1)
     # one numbering for both
     names = list(keys.columns)
-    number = row_keys(pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True), names)
-    bases = digests_in(there["basis"].to_list())
+    both = pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True)
+    both["basis"] = pd.factorize(np.concatenate([basis, digests_in(there["basis"].to_list())]))[0]
+    number = row_keys(both, [*names, "basis"])
     own, others = number[: len(keys)], number[len(keys) :]
     order = np.argsort(others, kind="stable")
-    if (np.diff(others[order]) > 0).all():  # a verdict each
-        places = order[np.minimum(np.searchsorted(others[order], own), len(order) - 1)]
-        return np.where((others[places] == own) & (bases[places] == basis), places, -1)
-    rows = pd.DataFrame({"number": others, "basis": bases, "row": np.arange(len(there))})
-    mine = pd.DataFrame({"number": own, "basis": basis})
-    return mine.merge(rows, on=["number", "basis"], how="left")["row"].fillna(-1).to_numpy(np.int64)
+    places = order[np.minimum(np.searchsorted(others[order], own), len(order) - 1)]
+    return np.where(others[places] == own, places, -1)
 
 
 def _chosen(keys: "pd.DataFrame", selection: Selection) -> "npt.NDArray[np.bool_]":

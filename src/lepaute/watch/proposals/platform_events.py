@@ -36,7 +36,6 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
-from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values, is_of, is_of_job, nodes_of
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
@@ -123,12 +122,7 @@ def _unexplained(
     kept = ~is_of_job(verdicts, zip(backward["cluster"], backward["node"], backward["job"], strict=True))
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
     started = verdicts["started_s"].to_numpy(np.float64)
-    columns = [*MACHINE_COLUMNS, "factor"]
-    number = row_keys(verdicts, columns)
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    names = verdicts[columns].iloc[order[starts]].itertuples(index=False, name=None)
-    of_series = dict(zip(names, np.split(order, starts[1:]), strict=True)) if len(order) else {}
+    of_series = verdicts.groupby([*MACHINE_COLUMNS, "factor"], observed=True).indices
     directions = verdicts["direction"].to_numpy()
 
     def explain(name: tuple[str, str, int, str], begin_s: float, end_s: float, direction: int = 0) -> None:

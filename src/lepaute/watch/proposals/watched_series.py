@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import compress
 from math import inf
 
 import numpy as np
@@ -232,28 +233,32 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     relative = relative - common
     starts = np.flatnonzero(np.diff(series, prepend=-1))
     varies = np.maximum.reduceat(relative, starts) > np.minimum.reduceat(relative, starts) if len(part) else starts > 0
-    bounds = zip(starts.tolist(), [*starts[1:].tolist(), len(part)], varies.tolist(), strict=True)
-    rows = [slice(begin, end) for begin, end, differ in bounds if end - begin >= FEWEST and differ]
-    least = _least_correlation([relative[span] for span in rows])
-    started_s, scales = part["started_s"].to_numpy(), scale.tolist()
-    machine = dict(zip(starts.tolist(), part[["node", "cpu"]].iloc[starts].itertuples(index=False), strict=True))
+    lasts, first = [*starts[1:].tolist(), len(part)], part[["node", "cpu"]].iloc[starts]
+    columns = starts.tolist(), lasts, first["node"].tolist(), first["cpu"].tolist(), scale[starts].tolist()
+    rows = [
+        (slice(begin, end), str(node), int(cpu), level)
+        for begin, end, node, cpu, level in compress(zip(*columns, strict=True), varies.tolist())
+        if end - begin >= FEWEST
+    ]
+    least = _least_correlation([relative[span] for span, *_ in rows])
+    started_s = part["started_s"].to_numpy()
     archives = part["archive"].to_numpy(object)
     series_of_machines = tuple(
         WatchedSeries(
             cluster=cluster,
             stratum=stratum,
             factor=factor,
-            node=str(machine[span.start].node),
-            cpu=int(machine[span.start].cpu),
+            node=node,
+            cpu=cpu,
             started_s=started_s[span],
             relative=relative[span],
             common=common[span],
-            scale=scales[span.start],
+            scale=level,
             archives=archives[span],
             least_correlation=least,
             local=effect is None,
         )
-        for span in rows
+        for span, node, cpu, level in rows
     )
     shared = _common(cluster, stratum, factor, part.assign(day=day), effect) if effect is not None else ()
     return SeriesGroup(series_of_machines, tuple(shared))

@@ -195,5 +195,5 @@ def _repeats_earlier_job(suspects: pd.DataFrame) -> Booleans:
 def _unpacked(rows: pd.DataFrame) -> pd.DataFrame:
     """Texts as texts: findings are few, and categories are those of one store at one time."""
     packed = {name: rows[name].cat for name in rows.columns if is_packed(rows[name])}
-    rows = rows.assign(**{name: of.categories.take(of.codes) for name, of in packed.items()})
+    rows = rows.assign(**{name: of.categories.take(of.codes.to_numpy()) for name, of in packed.items()})
     return rows.reset_index(drop=True)
