@@ -94,11 +94,8 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     _refuse(~done & table["value"].notna(), frame, "value", "is there, though the job is not done")
     if not _are_unique(row_keys(table, KEY)):
         _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
-    series, job, started_s = (
-        row_keys(table, [*MACHINE, "factor"]),
-        row_keys(table, ["job"]),
-        table["started_s"].to_numpy(),
-    )
+    series, job = row_keys(table, [*MACHINE, "factor"]), row_keys(table, ["job"])
+    started_s = table["started_s"].to_numpy()
     next_series, same = series[1:] > series[:-1], series[1:] == series[:-1]
     later, at_once = started_s[1:] > started_s[:-1], started_s[1:] == started_s[:-1]
     if (next_series | (same & (later | (at_once & (job[1:] > job[:-1]))))).all():
@@ -174,7 +171,7 @@ def _done_places(table: "pd.DataFrame") -> "dict[str, npt.NDArray[np.int32]]":
     done = np.flatnonzero((table["state"] == "done").to_numpy(np.bool_)).astype(np.int32)
     codes, names = pd.factorize(table["factor"].take(done))
     places = done[np.argsort(codes, kind="stable")]
-    return dict(zip(names, np.split(places, np.cumsum(np.bincount(codes, minlength=len(names)))[:-1]), strict=True))
+    return dict(zip(names, np.split(places, np.cumsum(np.bincount(codes, minlength=len(names)))[:-1]), strict=False))
 
 
 def parts_of(table: "pd.DataFrame", columns: list[str]) -> "Iterator[tuple[tuple[Any, ...], pd.DataFrame]]":

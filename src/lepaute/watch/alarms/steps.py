@@ -288,10 +288,8 @@ def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series])
     if common is not None and asked:
         days = np.concatenate([one.days[begin:end] for one, (begin, _, end) in zip(asked, spans, strict=True)])
         effects = np.split(np.interp(days, *common), np.cumsum([len(each) for each in values])[:-1])
-        levels = [one.level_before(date_s) for one in asked]
-        values = [x - level * effect for x, level, effect in zip(values, levels, effects, strict=True)]
-    firsts = [first - begin for begin, first, _ in spans]
-    return dict(zip([one.machine for one in asked], zip(values, firsts, strict=True), strict=True))
+        values = [x - one.level_before(date_s) * y for one, x, y in zip(asked, values, effects, strict=True)]
+    return {one.machine: (x, first - begin) for one, x, (begin, first, _) in zip(asked, values, spans, strict=True)}
 
 
 def _gradual_s(series: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> float:
