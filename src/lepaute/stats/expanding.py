@@ -18,7 +18,7 @@ Booleans = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ExpandingMoments:
-    """A row for each value that is asked about, in the order given.
+    """A row for each value, or each that is chosen, in the order given.
 
     n           : values of the reference set, shape (rows,); 0 or below: so many less one are missing to the first one
     mean        : of the reference set, shape (rows, p); 0 if n < 1
@@ -48,7 +48,7 @@ def expanding_moments(
     series : its number, shape (rows,)
     kept   : False for what never enters a reference set or the window of another value, shape (rows,)
     most   : values of each reference set at most, the first ones of its series, shape (rows,); all by default
-    chosen : those that are asked about, shape (rows,); all by default
+    chosen : those that get a row, shape (rows,); all by default
     Raises InputError for r < 1 and for values that are not finite.
     """
     if r < 1:
@@ -64,21 +64,21 @@ def expanding_moments(
     kept_rows = order[is_kept]
     count = np.bincount(number, is_kept, minlength=int(number.max(initial=-1)) + 1).astype(np.int64)
     begin = np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int64) if len(count) else np.zeros(0, np.int64)
-    asked = np.arange(rows) if chosen is None else np.flatnonzero(chosen)
+    which = np.arange(rows) if chosen is None else np.flatnonzero(chosen)
     own_series: Integers = np.empty(rows, np.int64)
     own_series[order] = number
     before: Integers = np.empty(rows, np.int64)
     before[order] = np.cumsum(is_kept) - is_kept - begin[number]
-    own_series, before = own_series[asked], before[asked]
+    own_series, before = own_series[which], before[which]
     mean_after, scatter_after = _welford(values[kept_rows], count, begin)
-    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most[asked])
-    mean, scatter = np.zeros((len(asked), p)), np.zeros((len(asked), p, p))
+    n = before - (r - 1) if most is None else np.minimum(before - (r - 1), most[which])
+    mean, scatter = np.zeros((len(which), p)), np.zeros((len(which), p, p))
     some = n >= 1
     at = begin[own_series[some]] + n[some] - 1
     mean[some], scatter[some] = mean_after[at], scatter_after[at]
-    window = np.full((len(asked), r), -1, np.int64)
-    window[:, 0] = asked
-    window_mean = values[asked]
+    window = np.full((len(which), r), -1, np.int64)
+    window[:, 0] = which
+    window_mean = values[which]
     full = before >= r - 1
     for back in range(1, r):
         at = kept_rows[begin[own_series[full]] + before[full] - back]

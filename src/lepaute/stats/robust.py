@@ -18,14 +18,14 @@ def row_medians(values: Floats) -> Floats:
 
 
 def medians_of(members: Integers, values: Floats) -> Floats:
-    """Median of each of the members 0, 1, ..., all of whom are among them, without NaN; both of shape (values,)."""
+    """The median of the values of members 0, 1, ..., all of whom have some, without NaN; both of shape (values,)."""
     count = np.bincount(members)
     ordered, starts = values[np.argsort(members, kind="stable")], np.cumsum(count) - count
-    found = np.empty(len(count))
-    for each in np.unique(count).tolist():
-        places = starts[own := np.flatnonzero(count == each)]
-        found[own] = row_medians(ordered[places[:, None] + np.arange(each)])
-    return found
+    medians = np.empty(len(count))
+    for length in np.unique(count).tolist():
+        places = starts[same := np.flatnonzero(count == length)]
+        medians[same] = row_medians(ordered[places[:, None] + np.arange(length)])
+    return medians
 
 
 def lag_correlation(deviations: Floats, lag: int = 1) -> Floats:

@@ -280,16 +280,17 @@ def _alike(parts: "Iterable[tuple[Floats, int]]") -> "Iterator[tuple[list[int], 
         yield [place for place, _ in own], np.stack([x for _, x in own]), first
 
 
-def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
+def _parts(every: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
     """Values of each around the date, apart from what the controls have in common, and the first from the date."""
     common = _common(controls, date_s) if controls else None
-    spans = [one.around(date_s) for one in asked]
-    values = [one.values[begin:end] for one, (begin, _, end) in zip(asked, spans, strict=True)]
-    if common is not None and asked:
-        days = np.concatenate([one.days[begin:end] for one, (begin, _, end) in zip(asked, spans, strict=True)])
-        effects = np.split(np.interp(days, *common), np.cumsum([len(each) for each in values])[:-1])
-        values = [x - one.level_before(date_s) * y for one, x, y in zip(asked, values, effects, strict=True)]
-    return {one.machine: (x, first - begin) for one, x, (begin, first, _) in zip(asked, values, spans, strict=True)}
+    spans = [series.around(date_s) for series in every]
+    values = [series.values[begin:end] for series, (begin, _, end) in zip(every, spans, strict=True)]
+    if common is not None and every:
+        days = np.concatenate([series.days[begin:end] for series, (begin, _, end) in zip(every, spans, strict=True)])
+        effects = np.split(np.interp(days, *common), np.cumsum([len(x) for x in values])[:-1])
+        values = [x - series.level_before(date_s) * y for series, x, y in zip(every, values, effects, strict=True)]
+    parts = zip(values, [first - begin for begin, first, _ in spans], strict=True)
+    return {series.machine: part for series, part in zip(every, parts, strict=True)}
 
 
 def _gradual_s(series: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> float:

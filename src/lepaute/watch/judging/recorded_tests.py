@@ -66,7 +66,7 @@ def vector_tests(
     new: list[pd.DataFrame] = []
     begin_s = since_s or {}
     without_jobs = not since_s
-    is_late = len(begin_s) > 0 and begin_s.keys() >= {*cases}  # little is asked about: it is read at once
+    is_late = len(begin_s) > 0 and begin_s.keys() >= {*cases}  # few verdicts: one query
     there = _recorded(store, replace(selection, since_s=min(begin_s.values()))) if is_late else None
 
     def record(made: "pd.DataFrame | None" = None) -> None:

@@ -212,8 +212,8 @@ def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tup
     values, key = regressions.values, row_keys(regressions.values, MACHINE)
     done = (values["state"] == "done").to_numpy(np.bool_)
     for cluster in sorted(clusters):
-        own = np.flatnonzero((values["cluster"] == cluster).to_numpy(np.bool_) & done)
-        rows = values.take(own[in_turn(key[own]) < MAX_MACHINES])
+        places = np.flatnonzero((values["cluster"] == cluster).to_numpy(np.bool_) & done)
+        rows = values.take(places[in_turn(key[places]) < MAX_MACHINES])
         if rows.empty:
             continue
         machines = rows[MACHINE].drop_duplicates().set_index(MACHINE).index
