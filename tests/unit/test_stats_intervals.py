@@ -15,6 +15,7 @@ from lepaute.stats.aligned_ranks import aligned_rank_test, aligned_shift, least_
 from lepaute.stats.expanding import expanding_moments
 from lepaute.stats.intervals import median_rank, prediction_interval
 from lepaute.stats.prediction_region import region_tests
+from lepaute.stats.robust import medians_of
 from lepaute.stats.steps import largest_shift
 from lepaute.stats.stopping import Target, assess, next_round
 from lepaute.stats.student import student_quantile
@@ -231,7 +232,10 @@ def test_expanding_reference_sets_give_what_one_test_after_the_other_gives(p: in
     # mean 1e6 times the spread: sums of squares would be left with few digits
     x = 1e6 + rng.normal(size=(len(series), p))
     kept = rng.random(len(series)) > 0.15
-    moments = expanding_moments(x, series, kept, r)
+    moments, chosen = expanding_moments(x, series, kept, r), rng.random(len(series)) < 0.3
+    of_chosen = expanding_moments(x, series, kept, r, chosen=chosen)
+    for name in ("n", "mean", "scatter", "window_mean", "window"):
+        np.testing.assert_array_equal(getattr(of_chosen, name), getattr(moments, name)[chosen])
     found = region_tests(moments.window_mean, moments.mean, moments.scatter, moments.n, moments.n - 1, r, 0.99)
     made = 0
     for number in np.unique(series):
@@ -244,6 +248,13 @@ def test_expanding_reference_sets_give_what_one_test_after_the_other_gives(p: in
                 assert found.statistic[row] == pytest.approx(slow.t, rel=1e-5)
                 assert found.p_value[row] == pytest.approx(slow.p_value, rel=1e-4)
     assert made > 30
+
+
+def test_medians_of_members_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(53)
+    members = rng.permutation(np.repeat(np.arange(20), rng.integers(1, 9, 20)))
+    values = rng.normal(size=len(members)).round(1)
+    assert medians_of(members, values).tolist() == [np.median(values[members == one]) for one in range(20)]
 
 
 def test_a_spread_of_a_billionth_of_the_mean_keeps_its_digits() -> None:

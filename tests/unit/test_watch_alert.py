@@ -142,7 +142,7 @@ def test_names_become_neither_further_labels_nor_lines() -> None:
         "cluster": "c", "node": hostile, "cpu": 0, "job": "1", "started_s": 1e9, "factor": "x_s", "value": 1.0,
         "state": "done",
     }])  # fmt: skip
-    judged = Judged(pandas.DataFrame([{"day": "2026-02-12"}]), *[pandas.DataFrame()] * 3)
+    judged = Judged(pandas.DataFrame([{"day": "2026-02-12"}]), rows.assign(changed_s=1e9), rows[:0], rows[:0])
     found = OpenRegressions(rows, (regression(hostile),), values, judged, Changelog())
     from prometheus_client import generate_latest
 

@@ -168,6 +168,7 @@ def test_a_planted_fault_is_found_with_its_date_size_and_machines(copied, capsys
     status, full = answer(capsys, "test", "--store", copied, "--details")
     assert (status, full.splitlines()[0]) == (1, first)
     assert "  demo node7 cpu 0, 1, since 2026-02-10: dgemm_rate_flops -" in full
+    assert "  demo: a change of one machine of 2 % or more would be named within 10 days of jobs, " in full
 
 
 @pytest.mark.slow

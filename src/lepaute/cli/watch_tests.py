@@ -209,7 +209,7 @@ def _tested(
         sentences = [
             *(notice for notice in notices(judged.values, judged.changelog) if (notice.cluster, notice.node) in named),
             *unconfirmed_changes(judged, nodes),
-            *least_seen(judged, clusters - set(open_here.rows["cluster"])),
+            *least_seen(judged, clusters),
         ]
         looks = worth_a_look(open_here)
         summary = summaries.summarise(findings, values, open_here.rows, sentences, looks, since_s=options.since_s)

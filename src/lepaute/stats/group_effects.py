@@ -9,15 +9,20 @@ is a number from 0 of each stream, shape (streams,), -1 for none.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.cluster import hierarchy
-from scipy.spatial.distance import squareform
 from scipy.special import stdtrit
 
 from lepaute import _core
+from lepaute.kit.later import later
 from lepaute.stats.expanding import Booleans, Floats, Integers
 from lepaute.stats.student import SD_OF_MAD
+
+if TYPE_CHECKING:
+    from scipy.cluster import hierarchy
+else:
+    hierarchy = later("scipy.cluster.hierarchy")  # 0.2 s that most days do without
 
 #: Days over which the slow part of a common effect is a mean: a season, not the weather.
 SLOW_DAYS = 15
@@ -330,7 +335,7 @@ def _cuts(likeness: Floats, node: Integers) -> Iterator[Integers]:
     nodes = len(likeness)
     distance = np.clip(1 - (likeness + likeness.T) / 2, 0.0, 2.0)
     np.fill_diagonal(distance, 0.0)
-    tree = hierarchy.linkage(squareform(distance, checks=False), method="average")
+    tree = hierarchy.linkage(distance[np.triu_indices(nodes, 1)], method="average")
     for count in _COUNTS:
         if MIN_NODES * count > nodes:
             return

@@ -44,8 +44,8 @@ TAIL = 0.004
 MIN_P = 1e-9
 #: Longer series are compared with simulated ones of this length: the range of U over n^1.5 hardly depends on n there.
 LONGEST_SIMULATED = 1000
-#: Simulated values at once: 16 MB of them.
-CHUNK_VALUES = 2_000_000
+#: Simulated values at once: 3 MB of them.
+CHUNK_VALUES = 400_000
 #: Of `null_table` by its arguments, the latest last: 40 kB each.
 MAX_TABLES = 1024
 null_tables: dict[tuple[int, float, int, int], Floats] = {}

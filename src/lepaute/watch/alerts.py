@@ -277,7 +277,7 @@ def registry_of(found: OpenRegressions, now_s: float) -> "CollectorRegistry":
     nodes = gauge("nodes", "Nodes with factor values", "cluster")
     silent = gauge("silent_nodes", "Nodes that fail or do not report", "cluster")
     latest = gauge("latest_value_timestamp_seconds", "Start of the latest job with a value", "cluster")
-    least = gauge("least_change_ratio", "Least change of a machine that would be named, where none is open", "cluster")
+    least = gauge("least_change_ratio", "Least change of a machine that would be named", "cluster")
     change = gauge("regression_ratio", "Relative change of an open regression", "cluster", "node", "cpu", "factor")
     for cluster, rows in found.values.groupby("cluster"):
         regressions.labels(cluster).set(sum(report.cluster == cluster for report in found.reports))

@@ -71,8 +71,8 @@ class OpenRegressions:
         return rows[~is_of(rows, set(zip(self.rows["cluster"], self.rows["node"], strict=True)))]
 
     def unseen(self) -> tuple[Notice, ...]:
-        """The least change that would be named, of clusters without an open regression."""
-        return least_seen(self, set(self.values["cluster"]) - set(self.rows["cluster"]))
+        """The least change that would be named, of each cluster."""
+        return least_seen(self, set(self.values["cluster"]))
 
     def shared_changes(self) -> dict[str, Changelog]:
         """By factor, the changelog with the steps that a part of a fleet shares, as if they were logged."""

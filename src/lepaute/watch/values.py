@@ -38,18 +38,18 @@ _checked: "weakref.ref[pd.DataFrame] | None" = None
 Answer = TypeVar("Answer")
 
 
-def _of_latest_table(work: "Callable[[pd.DataFrame], Answer]") -> "Callable[[pd.DataFrame], Answer]":
-    """Keeps the answer for the table that is asked about, if it is packed: nobody changes those."""
-    latest: tuple[weakref.ref[pd.DataFrame], Answer] | None = None
+def _once(work: "Callable[[pd.DataFrame], Answer]") -> "Callable[[pd.DataFrame], Answer]":
+    """Keeps the answers for tables that are packed as long as these are there: nobody changes them."""
+    answers: dict[int, tuple[weakref.ref[pd.DataFrame], Answer]] = {}
 
     @wraps(work)
     def known(table: "pd.DataFrame") -> Answer:
-        nonlocal latest
-        if latest is not None and latest[0]() is table:
-            return latest[1]
+        number = id(table)
+        if number in answers and answers[number][0]() is table:
+            return answers[number][1]
         answer = work(table)
         if is_packed(table["node"]):
-            latest = weakref.ref(table), answer
+            answers[number] = weakref.ref(table, lambda _: answers.pop(number, None)), answer
         return answer
 
     return known
@@ -92,18 +92,15 @@ def _check_values(frame: "pd.DataFrame") -> "pd.DataFrame":
     done = table["state"] == "done"
     _refuse(done & ~np.isfinite(table["value"]), frame, "value", "is not finite, though the job is done")
     _refuse(~done & table["value"].notna(), frame, "value", "is there, though the job is not done")
-    if all(is_packed(table[name]) for name in ("cluster", "node", "job", "factor")):
-        if not _are_unique(row_keys(table, KEY)):
-            _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
-        series, job = row_keys(table, [*MACHINE, "factor"]), table["job"].cat.codes.to_numpy()
-        started_s = table["started_s"].to_numpy()
-        next_series, same = series[1:] > series[:-1], series[1:] == series[:-1]
-        later, at_once = started_s[1:] > started_s[:-1], started_s[1:] == started_s[:-1]
-        if (next_series | (same & (later | (at_once & (job[1:] > job[:-1]))))).all():
-            return table
-        return table.iloc[np.lexsort((job, started_s, series))].reset_index(drop=True)
-    _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
-    return table.sort_values([*MACHINE, "factor", "started_s", "job"], kind="stable", ignore_index=True)
+    if not _are_unique(row_keys(table, KEY)):
+        _refuse(table.duplicated(KEY), frame, "job", "has this factor of this processor in two rows")
+    series, job = row_keys(table, [*MACHINE, "factor"]), row_keys(table, ["job"])
+    started_s = table["started_s"].to_numpy()
+    next_series, same = series[1:] > series[:-1], series[1:] == series[:-1]
+    later, at_once = started_s[1:] > started_s[:-1], started_s[1:] == started_s[:-1]
+    if (next_series | (same & (later | (at_once & (job[1:] > job[:-1]))))).all():
+        return table
+    return table.iloc[np.lexsort((job, started_s, series))].reset_index(drop=True)
 
 
 def _are_unique(keys: "npt.NDArray[np.int64]") -> bool:
@@ -141,17 +138,20 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     table : as check_values returns it. Rows that are not done are left out; the order is that of machine, time and job.
     Raises InputError if a factor occurs nowhere.
     """
-    if unknown := [factor for factor in factors if not (table["factor"] == factor).any()]:
+    places = _done_places(table)
+    missing = (factor for factor in factors if factor not in places)
+    if unknown := [factor for factor in missing if not (table["factor"] == factor).any()]:
         raise InputError(
             f"no row has the factor {unknown[0]!r}; there are {', '.join(sorted(table['factor'].unique())) or 'none'}"
         )
     index = [*MACHINE, "started_s", "job", "stratum", "archive"]
-    chosen = table["factor"].isin(factors) & (table["state"] == "done")
-    rows = table[[*index, "factor", "value"]].take(np.flatnonzero(chosen))
+    chosen = np.concatenate([places.get(factor, np.zeros(0, np.int32)) for factor in factors])
+    chosen = chosen if len(factors) == 1 else np.sort(chosen)
+    columns = {name: table[name].array.take(chosen) for name in [*index, "value"]}
     if len(factors) == 1:
         # in order of machine, time and job, as the table is
-        found: pd.DataFrame = rows[[*index, "value"]].rename(columns={"value": factors[0]}).reset_index(drop=True)
-        return found
+        return pd.DataFrame({factors[0] if name == "value" else name: x for name, x in columns.items()}, copy=False)
+    rows = pd.DataFrame(columns | {"factor": table["factor"].array.take(chosen)}, copy=False)
     number = rows.groupby(index, sort=False).ngroup().to_numpy()
     first = np.unique(number, return_index=True)[1]
     x = np.full((len(first), len(factors)), np.nan)
@@ -163,6 +163,15 @@ def vectors(table: "pd.DataFrame", factors: "tuple[str, ...]") -> "pd.DataFrame"
     for column, factor in enumerate(factors):
         wide[factor] = x[whole, column]
     return wide[[*index, *factors]].sort_values([*MACHINE, "started_s", "job"], kind="stable", ignore_index=True)
+
+
+@_once
+def _done_places(table: "pd.DataFrame") -> "dict[str, npt.NDArray[np.int32]]":
+    """Where the rows of each factor that are done are, ascending; of factors that have any."""
+    done = np.flatnonzero((table["state"] == "done").to_numpy(np.bool_)).astype(np.int32)
+    codes, names = pd.factorize(table["factor"].take(done))
+    places = done[np.argsort(codes, kind="stable")]
+    return dict(zip(names, np.split(places, np.cumsum(np.bincount(codes, minlength=len(names)))[:-1]), strict=False))
 
 
 def parts_of(table: "pd.DataFrame", columns: list[str]) -> "Iterator[tuple[tuple[Any, ...], pd.DataFrame]]":
@@ -179,7 +188,7 @@ def nodes_of(table: "pd.DataFrame") -> list[Node]:
     return numbered_nodes(table)[1]
 
 
-@_of_latest_table
+@_once
 def numbered_nodes(table: "pd.DataFrame") -> "tuple[npt.NDArray[np.int64], list[Node]]":
     """The number of each row's node, and the (cluster, node) of each number, in the order in which they come."""
     number = in_turn(row_keys(table, NODE))
@@ -189,6 +198,9 @@ def numbered_nodes(table: "pd.DataFrame") -> "tuple[npt.NDArray[np.int64], list[
 
 def in_turn(keys: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]":
     """Equal keys numbered from 0, in the order in which they come; shape (rows,)."""
+    new = keys[1:] != keys[:-1]
+    if (keys[1:] >= keys[:-1]).all():
+        return np.concatenate([np.zeros(min(len(keys), 1), np.int64), np.cumsum(new)])
     return np.asarray(pd.factorize(keys)[0], np.int64)
 
 
@@ -235,7 +247,7 @@ def refuse_future(started_s: float, job: str, name: str, remedy: str) -> None:
         )
 
 
-@_of_latest_table
+@_once
 def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
     """Which rows of a table of factor values (`check_values`) have a date that their number contradicts; shape (rows,).
 
@@ -246,7 +258,8 @@ def backward_jobs(table: "pd.DataFrame") -> "npt.NDArray[np.bool_]":
     Jobs without a number, such as archives, have no order.
     """
     numbered = table["job"].str.fullmatch(r"[0-9]{1,18}").to_numpy(np.bool_)
-    jobs = table.loc[numbered, ["cluster", "node", "job", "started_s"]].drop_duplicates(["cluster", "node", "job"])
+    first = ~pd.Series(row_keys(table, [*NODE, "job"])).duplicated().to_numpy(np.bool_)
+    jobs = table[[*NODE, "job", "started_s"]].take(np.flatnonzero(first & numbered))
     number = jobs["job"].astype(str).astype(np.int64).to_numpy()
     of_node = jobs.groupby(["cluster", "node"], sort=False).ngroup().to_numpy()
     order = np.lexsort((number, of_node))

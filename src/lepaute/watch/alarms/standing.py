@@ -41,7 +41,6 @@ def standing(
     if len(alarms):
         table = check_values(values)
         steps = steps_of(alarms, changelog, table) if steps is None else steps
-        table = table[table["state"] == "done"]
         for group in dict.fromkeys(tuple(row[name] for name in GROUP) for row in steps):
             own = [row for row in steps if tuple(row[name] for name in GROUP) == group]
             rows += _of_group(own, changelog, of_group(table, group))

@@ -23,6 +23,7 @@ import pandas as pd
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.group_effects import MIN_IN_PART, MIN_PART
 from lepaute.stats.level_shift import onset
+from lepaute.stats.robust import medians_of
 from lepaute.watch.alarms.sizes import LevelChange, correlations_within, size_at, sizes_at
 from lepaute.watch.alarms.worth_a_look import GRADUAL
 from lepaute.watch.changelog import ALL, Changelog
@@ -103,11 +104,10 @@ def steps_of(alarms: pd.DataFrame, changelog: Changelog, values: pd.DataFrame) -
     And gradual_s: when it began, where it rather is a drift, and changed_s is where a step fits best; NaN otherwise.
     In order of date.
     """
-    done = values[values["state"] == "done"]
     every_step: list[Row] = []
     for group, rows in alarms.groupby(GROUP, sort=True):
         whole: Machine = (str(group[0]), ALL, WHOLE_NODE)
-        every = _series_of(of_group(done, group), changelog)
+        every = _series_of(of_group(values, group), changelog)
         episodes = _episodes([{str(k): v for k, v in row.items()} for row in rows.to_dict("records")])
         for series in every:
             series.steps_s = {
@@ -145,8 +145,8 @@ def _series_of(values: pd.DataFrame, changelog: Changelog) -> list[_Series]:
 
 
 def of_group(table: pd.DataFrame, group: Iterable[Any]) -> pd.DataFrame:
-    """The rows of a table of this cluster, factor and stratum."""
-    chosen = np.ones(len(table), np.bool_)
+    """The rows of a table of this cluster, factor and stratum that are done."""
+    chosen = (table["state"] == "done").to_numpy(np.bool_, copy=True)
     for name, value in zip(GROUP, group, strict=True):
         chosen &= (table[name] == value).to_numpy(np.bool_)
     return table[chosen]
@@ -280,17 +280,17 @@ def _alike(parts: "Iterable[tuple[Floats, int]]") -> "Iterator[tuple[list[int], 
         yield [place for place, _ in own], np.stack([x for _, x in own]), first
 
 
-def _parts(asked: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
+def _parts(every: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> dict[Machine, tuple[Floats, int]]:
     """Values of each around the date, apart from what the controls have in common, and the first from the date."""
     common = _common(controls, date_s) if controls else None
-    parts: dict[Machine, tuple[Floats, int]] = {}
-    for one in asked:
-        begin, first, end = one.around(date_s)
-        values = one.values[begin:end]
-        if common is not None:
-            values = values - one.level_before(date_s) * np.interp(one.days[begin:end], *common)
-        parts[one.machine] = values, first - begin
-    return parts
+    spans = [series.around(date_s) for series in every]
+    values = [series.values[begin:end] for series, (begin, _, end) in zip(every, spans, strict=True)]
+    if common is not None and every:
+        days = np.concatenate([series.days[begin:end] for series, (begin, _, end) in zip(every, spans, strict=True)])
+        effects = np.split(np.interp(days, *common), np.cumsum([len(x) for x in values])[:-1])
+        values = [x - series.level_before(date_s) * y for series, x, y in zip(every, values, effects, strict=True)]
+    parts = zip(values, [first - begin for begin, first, _ in spans], strict=True)
+    return {series.machine: part for series, part in zip(every, parts, strict=True)}
 
 
 def _gradual_s(series: Sequence[_Series], date_s: float, controls: Sequence[_Series]) -> float:
@@ -329,8 +329,10 @@ def _common(series: Sequence[_Series], date_s: float) -> "tuple[np.ndarray[Any, 
         days.append(one.days[begin:end])
         deviations.append(one.values[begin:end] / (one.level_before(date_s) or np.nan) - 1)
     at, every = pd.factorize(np.concatenate(days), sort=True)
-    parts = np.split(np.concatenate(deviations)[np.argsort(at, kind="stable")], np.cumsum(np.bincount(at))[:-1])
-    return every, np.array([np.median(part) for part in parts])
+    deviation = np.concatenate(deviations)
+    effect = medians_of(at, deviation)
+    effect[at[np.isnan(deviation)]] = np.nan
+    return every, effect
 
 
 def _correlation(parts: "Iterable[tuple[Floats, int]]") -> float:

@@ -187,15 +187,15 @@ class Compared:
         x, series, kept = self.x[block], self.references.series[block], ~self.references.outlier[block]
         most = self.frozen.most[block]
         if self.shared is None:
-            moments = expanding_moments(x, series, kept, r, most)
-            new, mean, n = moments.window_mean[which], moments.mean[which], moments.n[which]
-            return region_tests(new, mean, moments.scatter[which], n, n - 1, r, confidence)
+            moments = expanding_moments(x, series, kept, r, most, which)
+            n = moments.n
+            return region_tests(moments.window_mean, moments.mean, moments.scatter, n, n - 1, r, confidence)
         shared = self.shared.of(block)
-        moments = expanding_moments(x - shared.effect, series, kept, r, most)
-        expected, variance, scatter, degrees, missing = _contrasts(shared, moments, r, which)
-        window = moments.window[which]
+        moments = expanding_moments(x - shared.effect, series, kept, r, most, which)
+        expected, variance, scatter, degrees, missing = _contrasts(shared, moments, r)
+        window = moments.window
         new = np.where(window[:, -1:] >= 0, x[window].mean(axis=1), np.nan)
-        return region_tests(new, expected, scatter, moments.n[which], degrees, r, confidence, variance, missing)
+        return region_tests(new, expected, scatter, moments.n, degrees, r, confidence, variance, missing)
 
 
 def compared(
@@ -287,33 +287,30 @@ def _shared_days(x: Floats, refs: References, day: Integers, group: Integers, no
 
 
 def _contrasts(
-    shared: _SharedDays, moments: ExpandingMoments, r: int, which: Booleans
+    shared: _SharedDays, moments: ExpandingMoments, r: int
 ) -> tuple[Floats, Floats, Floats, Integers, Integers]:
     """What the mean of each window is compared with: the reference of the machine, and what its peers did since.
 
-    moments : of the observations less the effects of their days; which : the observations to be tested
+    moments : of the observations to be tested less the effects of their days
     Returns what is expected of the mean, shape (rows, p), the variance of its difference, in variances of an
     observation (in an unbalanced group an upper bound), scatter and degrees of freedom of the days before the window,
     and how many nodes are missing to tell what the day did, shape (rows,).
     """
-    rows = np.flatnonzero(which)
-    window = moments.window[rows]
-    full = window[:, -1] >= 0
-    window = np.where(full[:, None], window, rows[:, None])
+    full = moments.window[:, -1] >= 0
+    window = np.where(full[:, None], moments.window, moments.window[:, :1])
     share = shared.share[window].mean(axis=1)
     effect = shared.effect[window].mean(axis=1)
     first = window[:, -1]
-    variance = 1 / np.maximum(moments.n[rows], 1) + 1 / r
+    variance = 1 / np.maximum(moments.n, 1) + 1 / r
     peers = np.maximum(shared.peers[window].min(axis=1), 1.0)
     variance = variance + np.maximum(variance, 1 / shared.peers_n[first] + 1 / r) / peers
     # from the effect with the machine itself to that of the others
-    mean = moments.mean[rows]
-    deviation = np.where(full[:, None], moments.window_mean[rows] - mean, 0.0)
+    deviation = np.where(full[:, None], moments.window_mean - moments.mean, 0.0)
     others = effect - (share / (1 - np.minimum(share, 0.5)))[:, None] * deviation
     at = shared.day[first]
     degrees: Integers = np.floor(shared.degrees_of_freedom[at] + 1e-6).astype(np.int64)
     missing: Integers = np.maximum(0, MIN_NODES - shared.nodes[window].min(axis=1))
-    return mean + others, variance, shared.scatter[at], degrees, missing
+    return moments.mean + others, variance, shared.scatter[at], degrees, missing
 
 
 class _Series:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,10 @@ def vector_tests(
     Raises InputError if no case has any job.
     """
     new: list[pd.DataFrame] = []
+    begin_s = since_s or {}
     without_jobs = not since_s
+    is_late = len(begin_s) > 0 and begin_s.keys() >= {*cases}  # few verdicts: one query
+    there = _recorded(store, replace(selection, since_s=min(begin_s.values()))) if is_late else None
 
     def record(made: "pd.DataFrame | None" = None) -> None:
         """Adds all that is new; where there is a part more, only once it is much."""
@@ -75,9 +79,8 @@ def vector_tests(
 
     try:
         for case in cases:
-            begin_s = (since_s or {}).get(case)
-            part = selection if begin_s is None else replace(selection, since_s=begin_s)
-            parts = recorded_tests(store, changelog, *case, part, record)
+            part = replace(selection, since_s=begin_s.get(case, selection.since_s))
+            parts = recorded_tests(store, changelog, *case, part, record, there)
             without_jobs &= not parts
             yield joined(parts) if parts else None
     finally:
@@ -93,11 +96,12 @@ def recorded_tests(
     names: tuple[str, ...],
     selection: Selection,
     record: "Callable[[pd.DataFrame], None] | None" = None,
+    known: "pd.DataFrame | None" = None,
 ) -> "list[pd.DataFrame]":
     """The verdicts of a vector of factors in a cluster, a table with the columns of VERDICTS for each window.
 
     A verdict that is recorded with today's basis is read, any other is made, for `record`. Only the values that the
-    verdicts rest on are read.
+    verdicts rest on are read. known : the recorded verdicts, of others, too (`_recorded`); read by default
     """
     values = _values_of(store, changelog, cluster, names, selection)
     if not all((values["factor"] == name).any() for name in names):
@@ -108,26 +112,21 @@ def recorded_tests(
     if not len(chosen):
         return []
     keys = case.keys[[*MACHINE, "job"]].iloc[chosen]
-    columns = list(VERDICTS.columns if selection.columns is None else selection.columns)
+    columns, name = list(selection.columns or VERDICTS.columns), AND.join(names)
     parts = []
     for r in dict.fromkeys(selection.windows):
         basis = digests_of(case.digest[chosen], f"{RULES[selection.pooled]}, {selection.confidence!r}")
-        there = store.verdicts(
-            cluster=cluster,
-            nodes=selection.nodes,
-            factors=[AND.join(names)],
-            since_s=selection.since_s,
-            until_s=selection.until_s,
-            r=r,
-            pooled=selection.pooled,
-            columns=list(dict.fromkeys([*keys.columns, "basis", *columns])),
-        )
+        if known is None:
+            there = _recorded(store, selection, cluster=cluster, factors=[name], r=r)
+        else:
+            there = known[(known["cluster"] == cluster) & (known["factor"] == name) & (known["r"] == r)]
+            there = there.assign(factor=there["factor"].cat.remove_unused_categories())
         recorded = _positions(keys, basis, there)
         is_new = recorded < 0
         which = np.zeros(len(case.keys), np.bool_)
         which[chosen[is_new]] = True
         made = case.tests(r, selection.confidence, which)
-        same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([AND.join(names)], dtype="str"))
+        same_factor = pd.Categorical.from_codes(np.zeros(len(made), np.int8), pd.Index([name], dtype="str"))
         texts = {"factor": same_factor, "basis": pd.array(digest_texts(basis[is_new]), dtype="str")}
         made = made.assign(**texts, judged_s=time.time())
         made = made[list(VERDICTS.columns)].astype(_NUMBERS)
@@ -136,6 +135,13 @@ def recorded_tests(
         parts.append(_together(made[columns], _packed_alike(there[columns], case.keys), recorded))
         del made, there
     return parts
+
+
+def _recorded(store: Store, selection: Selection, **of: Any) -> "pd.DataFrame":
+    """Recorded verdicts of the selection; of : further conditions of `Store.verdicts`."""
+    columns = dict.fromkeys([*MACHINE, "job", "factor", "r", "basis", *(selection.columns or VERDICTS.columns)])
+    of |= {"nodes": selection.nodes, "since_s": selection.since_s, "until_s": selection.until_s}
+    return store.verdicts(pooled=selection.pooled, columns=list(columns), **of)
 
 
 def _packed_alike(there: "pd.DataFrame", keys: "pd.DataFrame") -> "pd.DataFrame":
@@ -186,16 +192,13 @@ def _positions(keys: "pd.DataFrame", basis: "npt.NDArray[np.uint64]", there: "pd
         return np.full(len(keys), -1)
     # one numbering for both
     names = list(keys.columns)
-    number = row_keys(pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True), names)
-    bases = digests_in(there["basis"].to_list())
+    both = pd.concat([keys, _packed_alike(there[names], keys)], ignore_index=True)
+    both["basis"] = pd.factorize(np.concatenate([basis, digests_in(there["basis"].to_list())]))[0]
+    number = row_keys(both, [*names, "basis"])
     own, others = number[: len(keys)], number[len(keys) :]
     order = np.argsort(others, kind="stable")
-    if (np.diff(others[order]) > 0).all():  # a verdict each
-        places = order[np.minimum(np.searchsorted(others[order], own), len(order) - 1)]
-        return np.where((others[places] == own) & (bases[places] == basis), places, -1)
-    rows = pd.DataFrame({"number": others, "basis": bases, "row": np.arange(len(there))})
-    mine = pd.DataFrame({"number": own, "basis": basis})
-    return mine.merge(rows, on=["number", "basis"], how="left")["row"].fillna(-1).to_numpy(np.int64)
+    places = order[np.minimum(np.searchsorted(others[order], own), len(order) - 1)]
+    return np.where(others[places] == own, places, -1)
 
 
 def _chosen(keys: "pd.DataFrame", selection: Selection) -> "npt.NDArray[np.bool_]":

@@ -19,7 +19,7 @@ import pandas as pd
 
 from lepaute.errors import InputError
 from lepaute.watch.changelog import Changelog
-from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, judge
+from lepaute.watch.judging.judge import CONFIDENCE, WINDOWS, judge, vectors_asked
 from lepaute.watch.values import DAY_S, MACHINE, NODE, Node, check_values, day_numbers
 
 _EPOCH = dt.date(1970, 1, 1)
@@ -57,7 +57,7 @@ def replay(
         raise InputError("there is nothing to replay: the table of factor values is empty")
     log = changelog or Changelog()
     known = sorted(table["factor"].unique())
-    tested = [(each,) if isinstance(each, str) else tuple(each) for each in (known if factors is None else factors)]
+    tested = vectors_asked(known if factors is None else factors)
     for factor in (name for names in tested for name in names):
         if factor not in known:
             raise InputError(f"no row has the factor {factor!r}; there are {', '.join(known)}")

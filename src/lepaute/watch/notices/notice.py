@@ -16,6 +16,7 @@ import pandas as pd
 from lepaute.kit.text import counted, signed_percent
 from lepaute.stats.group_effects import MIN_PEERS
 from lepaute.stats.multiple_tests import outlier_p_values
+from lepaute.stats.robust import medians_of
 from lepaute.watch.alarms.procedure import AlarmSettings, Judged, judge_days, settings_of
 from lepaute.watch.alarms.sizes import is_worse, worse_direction
 from lepaute.watch.alarms.worth_a_look import look_text
@@ -24,7 +25,8 @@ from lepaute.watch.kept import kept_tables
 from lepaute.watch.proposals.change_points import LEVEL, LeastChange, least_change_of
 from lepaute.watch.proposals.platform_events import propose, standing_events
 from lepaute.watch.proposals.proposed_event import DAYS
-from lepaute.watch.proposals.watched_series import day_effect, medians_of, observed
+from lepaute.watch.proposals.watched_series import day_effect, observed
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import (
     DAY_S,
     MACHINE,
@@ -213,10 +215,14 @@ def least_seen(regressions: "OpenRegressions", clusters: Collection[str]) -> tup
     regressions : of all nodes
     """
     lines = []
-    values = regressions.values[regressions.values["cluster"].isin(clusters) & (regressions.values["state"] == "done")]
-    for cluster, every in values.groupby("cluster", sort=True, observed=True):
-        machines = every[MACHINE].drop_duplicates()[:MAX_MACHINES].set_index(MACHINE).index
-        rows = every[every.set_index(MACHINE).index.isin(machines)]
+    values, key = regressions.values, row_keys(regressions.values, MACHINE)
+    done = (values["state"] == "done").to_numpy(np.bool_)
+    for cluster in sorted(clusters):
+        places = np.flatnonzero((values["cluster"] == cluster).to_numpy(np.bool_) & done)
+        rows = values.take(places[in_turn(key[places]) < MAX_MACHINES])
+        if rows.empty:
+            continue
+        machines = rows[MACHINE].drop_duplicates().set_index(MACHINE).index
         day = day_numbers(rows["started_s"])
         days = np.unique(day)
         jobs = rows[MACHINE].assign(day=day).drop_duplicates().groupby(MACHINE, observed=True).size().median()

@@ -216,17 +216,13 @@ def _drift_p_values(every: Sequence[WatchedSeries]) -> list[float]:
 
 def _step_p_values(every: Sequence[WatchedSeries]) -> list[float]:
     """p-value of each having a step: the least of its stretches, corrected for their number."""
-    parts = [
-        (number, series.relative[a:b])
-        for number, series in enumerate(every)
-        for a, b in _stretches(series)
-        if float(np.ptp(series.relative[a:b])) > 0
-    ]
+    parts = [(number, series.relative[a:b]) for number, series in enumerate(every) for a, b in _stretches(series)]
     least = [1.0] * len(every)
     for places, rows in of_equal_length([part for _, part in parts]):
-        numbers = [parts[place][0] for place in places]
+        varies = np.ptp(rows, axis=1) > 0
+        numbers = [parts[places[place]][0] for place in np.flatnonzero(varies)]
         correlations = np.array([every[number].least_correlation for number in numbers])
-        for number, p in zip(numbers, change_p_values(rows, correlations).tolist(), strict=True):
+        for number, p in zip(numbers, change_p_values(rows[varies], correlations).tolist(), strict=True):
             least[number] = min(least[number], p)
     found = []
     for series, p in zip(every, least, strict=True):

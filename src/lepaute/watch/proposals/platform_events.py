@@ -36,7 +36,6 @@ from lepaute.watch.proposals.proposed_event import (
     factor_changes,
     shared_groups,
 )
-from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, Machine, backward_jobs, check_values, is_of, is_of_job, nodes_of
 from lepaute.watch.values import MACHINE as MACHINE_COLUMNS
 
@@ -123,12 +122,7 @@ def _unexplained(
     kept = ~is_of_job(verdicts, zip(backward["cluster"], backward["node"], backward["job"], strict=True))
     resets = changelog.resets_s({(point.cluster, point.node) for point in points})
     started = verdicts["started_s"].to_numpy(np.float64)
-    columns = [*MACHINE_COLUMNS, "factor"]
-    number = row_keys(verdicts, columns)
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    names = verdicts[columns].iloc[order[starts]].itertuples(index=False, name=None)
-    of_series = dict(zip(names, np.split(order, starts[1:]), strict=True)) if len(order) else {}
+    of_series = verdicts.groupby([*MACHINE_COLUMNS, "factor"], observed=True).indices
     directions = verdicts["direction"].to_numpy()
 
     def explain(name: tuple[str, str, int, str], begin_s: float, end_s: float, direction: int = 0) -> None:
@@ -271,7 +265,6 @@ def standing_events(
     p_value: the reciprocal of the largest evidence of an alarm, of its stream alone
     """
     table = check_values(values)
-    table = table[table["state"] == "done"]
     rows = _with_machines(standing, values)
     if least_change is not None:
         rows = [row for row in rows if abs(row["size"]) >= least_change_of(row["factor"], least_change)]
@@ -318,9 +311,9 @@ def _standing_event(rows: list[dict[str, Any]], table: pd.DataFrame, least_chang
     begin_s = median_low([float(row["changed_s"]) for row in rows])
     gradual_s = float(np.nanmin([np.inf, *(row.get("gradual_s", np.nan) for row in rows)]))
     nodes = {machine[:2] for machine in weights}
-    rows_of_nodes = table[is_of(table, nodes)]
-    earlier = rows_of_nodes[rows_of_nodes["started_s"] < np.floor(begin_s / DAY_S) * DAY_S]
-    latest = earlier.sort_values(["started_s", "job"], kind="stable").tail(1)
+    earlier = (table["started_s"] < np.floor(begin_s / DAY_S) * DAY_S).to_numpy(np.bool_)
+    earlier = table[is_of(table, nodes) & (table["state"] == "done").to_numpy(np.bool_) & earlier]
+    latest = earlier[earlier["started_s"] == earlier["started_s"].max()].sort_values("job", kind="stable").tail(1)
     return ProposedEvent(
         kind=MACHINE if len(nodes) == 1 else PLATFORM,
         shape=DRIFT if gradual_s < begin_s else STEP,

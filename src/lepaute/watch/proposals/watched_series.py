@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import compress
 from math import inf
 
 import numpy as np
@@ -20,6 +21,7 @@ from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.level_shift import independent_values
 from lepaute.stats.rank_cusum import FEWEST, cautious_correlation, correlations
+from lepaute.stats.robust import medians_of, row_medians
 from lepaute.stats.steps import SHORTEST
 from lepaute.stats.student import SD_OF_MAD
 from lepaute.watch.changelog import Changelog
@@ -80,12 +82,13 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
     left = relative.copy()
     total = np.zeros(len(days))
     reach = np.full(len(days), -1, np.int64)
-    order = np.argsort(at, kind="stable")
-    starts = np.searchsorted(at[order], np.arange(len(days) + 1))
     cell = at * count + members
     counts = np.bincount(cell, minlength=len(days) * count).reshape(len(days), count)
     machines = (counts > 0).sum(axis=1)
     reach[machines >= MIN_MACHINES] = 0
+    if reach.any():
+        order = np.argsort(at, kind="stable")
+        starts = np.searchsorted(at[order], np.arange(len(days) + 1))
     for polish in range(_POLISHES):
         sums = np.bincount(cell, left, minlength=counts.size).astype(float, copy=False)
         effect = _middles(sums.reshape(counts.shape), counts, machines)
@@ -104,8 +107,9 @@ def day_effect(day: "Integers", series: "Integers", relative: "Floats") -> DayEf
         if not known.any():
             return None
         total += np.interp(days, days[known], effect[known])
-        deviations = relative - total[at]
-        left = deviations - medians_of(members, deviations)[members]
+        if polish < _POLISHES - 1:
+            deviations = relative - total[at]
+            left = deviations - medians_of(members, deviations)[members]
     return DayEffect(days, total, np.maximum(reach, 0))
 
 
@@ -122,11 +126,6 @@ def _means(members: "Integers", values: "Floats") -> "Floats":
     counts = np.bincount(members)
     there = counts > 0
     return np.asarray(np.bincount(members, values)[there] / counts[there])
-
-
-def medians_of(members: "Integers", values: "Floats") -> "Floats":
-    """Median of each machine, all of which are among them."""
-    return np.asarray(pd.Series(values).groupby(members).median(), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +211,15 @@ def _with_evidence(groups: "Sequence[SeriesGroup]") -> tuple[SeriesGroup, ...]:
 def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> SeriesGroup:
     keys = ["series", *MACHINE, "started_s"]
     part = part.rename(columns={factor: "value"})
-    order = np.lexsort((part["started_s"].to_numpy(), part["series"].to_numpy()))
-    series, started_s = part["series"].to_numpy()[order], part["started_s"].to_numpy()[order]
-    at_once = (np.diff(series) == 0) & (np.diff(started_s) == 0)
-    if at_once.any():  # jobs of the same moment count once, by their median
+    new_series, later_s = (np.diff(part[name].to_numpy()) for name in ("series", "started_s"))
+    if ((new_series < 0) | ((new_series == 0) & (later_s < 0))).any():
+        part = part.sort_values(["series", "started_s"], kind="stable")
+        new_series, later_s = (np.diff(part[name].to_numpy()) for name in ("series", "started_s"))
+    if ((new_series == 0) & (later_s == 0)).any():  # jobs of the same moment count once, by their median
         firsts = {name: (name, "first") for name in ("archive", "begin_s")}
         part = part.groupby(keys, sort=True).agg(value=("value", "median"), **firsts).reset_index()
     else:
-        part = part[[*keys, "value", "archive", "begin_s"]].iloc[order].reset_index(drop=True)
+        part = part[[*keys, "value", "archive", "begin_s"]]
     number = in_turn(part["series"].to_numpy(np.int64))
     middle = medians_of(number, part["value"].to_numpy(np.float64))[number]
     if not middle.all():
@@ -232,27 +232,33 @@ def _group(cluster: str, stratum: str, factor: str, part: "pd.DataFrame") -> Ser
     common = effect.at(day) if effect is not None else np.zeros(len(part))
     relative = relative - common
     starts = np.flatnonzero(np.diff(series, prepend=-1))
-    rows = [slice(begin, end) for begin, end in zip(starts, [*starts[1:], len(part)], strict=True)]
-    rows = [span for span in rows if span.stop - span.start >= FEWEST and float(np.ptp(relative[span])) > 0]
-    least = _least_correlation([relative[span] for span in rows])
-    started_s, node, cpu = (part[name].to_numpy() for name in ("started_s", "node", "cpu"))
+    varies = np.maximum.reduceat(relative, starts) > np.minimum.reduceat(relative, starts) if len(part) else starts > 0
+    lasts, first = [*starts[1:].tolist(), len(part)], part[["node", "cpu"]].iloc[starts]
+    columns = starts.tolist(), lasts, first["node"].tolist(), first["cpu"].tolist(), scale[starts].tolist()
+    rows = [
+        (slice(begin, end), str(node), int(cpu), level)
+        for begin, end, node, cpu, level in compress(zip(*columns, strict=True), varies.tolist())
+        if end - begin >= FEWEST
+    ]
+    least = _least_correlation([relative[span] for span, *_ in rows])
+    started_s = part["started_s"].to_numpy()
     archives = part["archive"].to_numpy(object)
     series_of_machines = tuple(
         WatchedSeries(
             cluster=cluster,
             stratum=stratum,
             factor=factor,
-            node=str(node[span.start]),
-            cpu=int(cpu[span.start]),
+            node=node,
+            cpu=cpu,
             started_s=started_s[span],
             relative=relative[span],
             common=common[span],
-            scale=float(scale[span.start]),
+            scale=level,
             archives=archives[span],
             least_correlation=least,
             local=effect is None,
         )
-        for span in rows
+        for span, node, cpu, level in rows
     )
     shared = _common(cluster, stratum, factor, part.assign(day=day), effect) if effect is not None else ()
     return SeriesGroup(series_of_machines, tuple(shared))
@@ -305,7 +311,7 @@ def of_equal_length(series: "Sequence[Floats]") -> "Iterator[tuple[list[int], Fl
     for place, x in enumerate(series):
         places[len(x)].append(place)
     for own in places.values():
-        yield own, np.stack([series[place] for place in own])
+        yield own, np.concatenate([series[place] for place in own]).reshape(len(own), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +379,8 @@ def _neighbours(count: int) -> "Floats":
 
 def winsorized(x: "Floats") -> "Floats":
     """Spikes say nothing about a response; of each row, shape (..., n)."""
-    middle = np.median(x, axis=-1, keepdims=True)
-    reach = 3 * SD_OF_MAD * np.median(np.abs(x - middle), axis=-1, keepdims=True)
+    middle = row_medians(x)[..., None]
+    reach = 3 * SD_OF_MAD * row_medians(np.abs(x - middle))[..., None]
     return np.asarray(np.clip(x, middle - reach, middle + reach))
 
 

@@ -123,8 +123,9 @@ def findings_of(
     for number, case in enumerate(cases, 1):
         findings, part = earlier.get(case), next(tests)
         if part is not None:
-            chosen, is_over = is_of(part, nodes), (part["started_s"] < today_s).to_numpy(np.bool_)
-            past, today = part[chosen & is_over], part[chosen & ~is_over]
+            part = part if selection.nodes is None else part[is_of(part, nodes)]
+            is_over = (part["started_s"] < today_s).to_numpy(np.bool_)
+            past, today = part[is_over], part[~is_over]
             del part  # of hundreds of thousands of rows
             over[case] = findings_in(past, level, findings)
             findings = findings_in(today, level, over[case])
@@ -193,4 +194,6 @@ def _repeats_earlier_job(suspects: pd.DataFrame) -> Booleans:
 
 def _unpacked(rows: pd.DataFrame) -> pd.DataFrame:
     """Texts as texts: findings are few, and categories are those of one store at one time."""
-    return rows.astype({name: "str" for name in rows.columns if is_packed(rows[name])}).reset_index(drop=True)
+    packed = {name: rows[name].cat for name in rows.columns if is_packed(rows[name])}
+    rows = rows.assign(**{name: of.categories.take(of.codes.to_numpy()) for name, of in packed.items()})
+    return rows.reset_index(drop=True)

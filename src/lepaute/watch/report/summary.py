@@ -27,6 +27,7 @@ from lepaute.watch.notices.absences import Absence, absences_of
 from lepaute.watch.notices.notice import UNLIKE_PEERS, Notice, worse_first
 from lepaute.watch.proposals.proposed_event import shared_groups
 from lepaute.watch.report.findings import Findings
+from lepaute.watch.store.rows import row_keys
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Machine, Node, day_of, nodes_of
 
 if TYPE_CHECKING:
@@ -163,7 +164,8 @@ def summarise(
     recent = suspects[suspects["started_s"] >= begin_s]
     absences, notes = absences_of(values), uncovered(noticed, standing)
     waiting = _waiting_of(pd.concat([part.waiting for part in findings], ignore_index=True))
-    machines = set[Machine](values[MACHINE].drop_duplicates().itertuples(index=False, name=None))
+    new = np.flatnonzero(np.diff(row_keys(values, MACHINE), prepend=-2))  # of one machine, row after row
+    machines = set[Machine](values[MACHINE].iloc[new].itertuples(index=False, name=None))
     unknown = {notice.cluster for notice in notes if notice.is_unknown}
     unjudged = {machine for machine in machines if machine[0] in unknown}
     return Summary(

@@ -22,7 +22,7 @@ from lepaute.watch.changelog import ALL, Event
 from lepaute.watch.judging.judge import AND
 from lepaute.watch.kept import keep_object, kept_object
 from lepaute.watch.notices.absences import Absence, absences, absences_of, last_data
-from lepaute.watch.notices.notice import UNCONFIRMED, Notice, least_seen, notices, unconfirmed_changes, worth_a_look
+from lepaute.watch.notices.notice import UNCONFIRMED, Notice, notices, unconfirmed_changes, worth_a_look
 from lepaute.watch.open_regressions import OpenRegressions, open_regressions, packed_values
 from lepaute.watch.report import summary as summary_module
 from lepaute.watch.report.factor_history import CODES, COLOURS, P_LEVELS, FactorRows, factor_rows
@@ -290,7 +290,7 @@ def _write_pages(store: "Store", writer: _Writer, now_s: float) -> None:
     looks = worth_a_look(regressed)
     uncovered_notices = summary_module.uncovered(notices(regressed.values, log), regressed.rows)
     unconfirmed = unconfirmed_changes(regressed)
-    noticed = (*uncovered_notices, *unconfirmed, *least_seen(regressed, set(regressed.values["cluster"])))
+    noticed = (*uncovered_notices, *unconfirmed, *regressed.unseen())
     all_absences, lines = absences_of(regressed.values), [*looks, *noticed]
     said = _Pages(store, writer, every, regressed, all_absences, lines, effects={event: [] for event in log.events})
     said.last_day = int(regressed.values["started_s"].max() // DAY_S)

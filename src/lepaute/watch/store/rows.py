@@ -74,9 +74,13 @@ def row_keys(frame: pandas.DataFrame, columns: Sequence[str]) -> Integers:
             codes, names = pandas.factorize(values, sort=True)
             count = len(names)
         absent |= codes < 0
-        if size * max(count, 1) > 2**62:  # numbers without gaps
+        if count <= 1:
+            continue
+        if size * count > 2**62:  # numbers without gaps
             key, size = np.unique(key, return_inverse=True)[1], len(frame)
-        key, size = key * max(count, 1) + codes, size * max(count, 1)
+        key *= count
+        key += codes
+        size *= count
     key[absent] = -1
     return key
 
