@@ -162,7 +162,7 @@ def write(benchmark: Benchmark, part: str, problem: str) -> None:
     write_atomic(benchmark.table_path, rows.to_csv(index=False).encode())
     section = benchmark.sections[part]
     if part == "table":
-        command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:]).partition(' --note ')[0]}".rstrip()
+        command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:]).partition('--note ')[0]}"
         section = f"## The engine\n\n{command}\n\n{introduction(benchmark, problem)}\n\n{section}"
     if benchmark.options.quick:
         section = f"**A quick trial of the script, no result.**\n\n{section}"
