@@ -14,10 +14,10 @@
 using namespace lepaute;
 using mpi::Algorithm;
 using mpi::Communicator;
-using mpi::Engine;
 using mpi::Member;
 using mpi::Rank;
 using mpi::Task;
+using tests::Engine;
 using enum mpi::Algorithm;
 using enum mpi::Carried;
 using enum mpi::Direction;

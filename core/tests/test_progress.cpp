@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 using namespace lepaute;
-using mpi::Engine;
 using mpi::Rank;
 using mpi::Task;
+using tests::Engine;
 
 namespace {
 
@@ -40,7 +40,7 @@ TEST(Progress, CountsTheStepsOfAllRanksAsTheyBegin) {
         EXPECT_GE(now, before);
         moves += now > before ? 1 : 0;
         before = now;
-        return engine.exchange(rank, 1 - rank, 7, 50.0);
+        return engine.send_receive(rank, 1 - rank, 7, 50.0, 1 - rank, 7);
     });
     EXPECT_GT(moves, 10); // within the run
     EXPECT_EQ(progress.begun_steps, 2U * rounds);
@@ -51,7 +51,7 @@ TEST(Progress, EndsTheRunWhenItIsCancelled) {
     int steps = 0;
     const auto exchange = [&](Engine& engine, Rank rank, int) {
         progress.cancelled = ++steps >= 1000;
-        return engine.exchange(rank, 1 - rank, 7, 50.0);
+        return engine.send_receive(rank, 1 - rank, 7, 50.0, 1 - rank, 7);
     };
     EXPECT_THROW(run(progress, exchange), std::runtime_error);
     EXPECT_LT(steps, 1000 + 2 * 16);

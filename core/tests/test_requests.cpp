@@ -16,11 +16,11 @@
 using namespace lepaute;
 using mpi::any;
 using mpi::Call;
-using mpi::Engine;
 using mpi::Matching;
 using mpi::Rank;
 using mpi::Task;
 using tests::eager_latency;
+using tests::Engine;
 using tests::network;
 using tests::rendezvous_latency;
 
