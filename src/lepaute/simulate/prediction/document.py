@@ -3,14 +3,17 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lepaute.kit.files import write_atomic
 from lepaute.kit.frames import frame_of
 from lepaute.kit.later import pd
 from lepaute.kit.notebook import facts_html
-from lepaute.simulate.application import Application, parameter_kinds
-from lepaute.simulate.prediction.prediction import Prediction, Run
+from lepaute.simulate.application import parameter_kinds
+
+if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.prediction.prediction import Prediction, Run
 
 #: Conditions that columns of `table` have, and what they are unless a prediction says otherwise.
 USUAL_CONDITIONS: Mapping[str, Any] = {"mapping": "sequential", "without": "", "repeat": 0, "state": "undisturbed"}
@@ -27,11 +30,11 @@ CONDITION_KINDS: Mapping[str, Any] = {
 }
 
 
-def subject(prediction: Prediction) -> str:
+def subject(prediction: "Prediction") -> str:
     return f"{prediction.application.title} {prediction.application.label} on {prediction.platform_name}"
 
 
-def html(prediction: Prediction) -> str:
+def html(prediction: "Prediction") -> str:
     rate, energy, application = prediction.rate, prediction.energy_j, prediction.application
     facts = [
         ("time", prediction.time_s.text("s")),
@@ -43,7 +46,7 @@ def html(prediction: Prediction) -> str:
     return facts_html(subject(prediction), facts, [f"warning: {warning}" for warning in prediction.warnings])
 
 
-def content(prediction: Prediction) -> dict[str, Any]:
+def content(prediction: "Prediction") -> dict[str, Any]:
     """The JSON object of the contract."""
     application, rate = prediction.application, prediction.rate
     parameters = application.parameters() | prediction.mapping
@@ -81,18 +84,18 @@ def content(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def write(prediction: Prediction, path: str | Path) -> None:
+def write(prediction: "Prediction", path: str | Path) -> None:
     """Writes the JSON object, of a prediction from a file that of the file."""
     write_atomic(path, json.dumps(prediction.to_dict(), indent=2) + "\n")
 
 
-def runs_table(prediction: Prediction) -> "pd.DataFrame":
+def runs_table(prediction: "Prediction") -> "pd.DataFrame":
     """A row a run; see `Prediction.runs`."""
     application = prediction.application
     return frame_of((_run(application, run) for run in prediction.run_list), _run_kinds(application))
 
 
-def table(prediction: Prediction) -> "pd.DataFrame":
+def table(prediction: "Prediction") -> "pd.DataFrame":
     """A row a run; see `Prediction.to_frame`."""
     application = prediction.application
     parameters = {**USUAL_CONDITIONS, **prediction.to_dict()["parameters"]}
@@ -123,11 +126,11 @@ def cell_of(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def _run(application: Application, run: Run) -> dict[str, Any]:
+def _run(application: "Application", run: "Run") -> dict[str, Any]:
     rate = {application.rate.key: run.rate} if application.rate else {}
     return {"seed": run.seed, "time_s": run.time_s, **rate, **run.details}
 
 
-def _run_kinds(application: Application) -> dict[str, Any]:
+def _run_kinds(application: "Application") -> dict[str, Any]:
     rate = {application.rate.key: float} if application.rate else {}
     return {"seed": "uint64", "time_s": float, **rate, **application.about.run_details}

@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from lepaute.stats.expanding import Booleans
-from lepaute.watch import Watch
 from lepaute.watch.changelog import ALL, Changelog
 from lepaute.watch.judging import recorded_tests as recorded
 from lepaute.watch.judging.judge import AND
-from lepaute.watch.judging.recorded_tests import Selection
 from lepaute.watch.kept import keep_state, kept_state
 from lepaute.watch.store.rows import row_keys
 from lepaute.watch.store.tables import VERDICTS
 from lepaute.watch.values import DAY_S, MACHINE, WHOLE_NODE, Node, is_of, is_packed
+
+if TYPE_CHECKING:
+    from lepaute.watch import Watch
+    from lepaute.watch.judging.recorded_tests import Selection
 
 #: Columns of verdicts that findings are made of.
 VERDICT_COLUMNS = (
@@ -92,9 +94,9 @@ def findings_in(verdicts: pd.DataFrame, level: float, earlier: Findings | None =
 
 
 def findings_of(
-    watch: Watch,
+    watch: "Watch",
     factors: Sequence[tuple[str, ...]] | None,
-    selection: Selection,
+    selection: "Selection",
     nodes: Sequence[Node],
     progress: Callable[[float], None],
 ) -> Iterator[Findings]:
@@ -137,7 +139,7 @@ def findings_of(
 
 
 def _basis(
-    case: "recorded.Vector", changelog: Changelog, selection: Selection, nodes: Sequence[Node]
+    case: "recorded.Vector", changelog: Changelog, selection: "Selection", nodes: Sequence[Node]
 ) -> tuple[object, ...]:
     """Basis of findings besides values and recorded verdicts."""
     regressions = []

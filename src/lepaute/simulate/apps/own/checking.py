@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, ranks_text, seconds
-from lepaute.simulate.apps.own import Application
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
@@ -21,6 +20,9 @@ from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
 from lepaute.simulate.trace.messages import completions
 from lepaute.simulate.trace.table import NOBODY
+
+if TYPE_CHECKING:
+    from lepaute.simulate.apps.own import Application
 
 _SENDS, _RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "irecv", "probe"))
 _ROOTED = frozenset(("bcast", "reduce", "gather", "scatter"))
@@ -81,7 +83,7 @@ class Checked:
         return self.text
 
 
-def checked(application: Application, recording: "str | PathLike[str]") -> Checked:
+def checked(application: "Application", recording: "str | PathLike[str]") -> Checked:
     """Findings of `check`; raises InputError as it does."""
     path = path_of(recording, "the recording")
     trace = read_trace(path)
