@@ -4,11 +4,20 @@
 #include "models/network_model.hpp"
 #include "mpi/engine.hpp"
 
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace lepaute::tests {
+
+/// The first ranks, nodes, cores or links, in order.
+inline std::vector<std::uint32_t> first(std::size_t count) {
+    std::vector<std::uint32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    return numbers;
+}
 
 inline constexpr double eager_latency = 1e-3;
 inline constexpr double rendezvous_latency = 2e-3;

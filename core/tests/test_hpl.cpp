@@ -41,9 +41,7 @@ models::Machine machine(std::uint32_t nodes, double latency_s, double bandwidth_
 }
 
 hpl::Result simulate(const Parameters& parameters, const models::Machine& on, std::uint64_t seed = 1) {
-    std::vector<std::uint32_t> cores(parameters.p * parameters.q);
-    std::iota(cores.begin(), cores.end(), 0U);
-    return hpl::simulate(parameters, on, {}, cores, seed);
+    return hpl::simulate(parameters, on, {}, tests::first(parameters.ranks()), seed);
 }
 
 double kernel_time_s(const hpl::Result& result) {

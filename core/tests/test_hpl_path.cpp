@@ -57,9 +57,7 @@ void set_links(models::Network& network, const models::Segment& local, const mod
 }
 
 hpl::Result simulate(const Parameters& parameters, const models::Machine& machine, mpi::Trace trace = {}) {
-    std::vector<std::uint32_t> cores(parameters.ranks());
-    std::iota(cores.begin(), cores.end(), 0U);
-    return hpl::simulate(parameters, machine, {}, cores, 1, std::move(trace));
+    return hpl::simulate(parameters, machine, {}, tests::first(parameters.ranks()), 1, std::move(trace));
 }
 
 /// The rows of a trace that wait for the messages of pivot exchanges.
