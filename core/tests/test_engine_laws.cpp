@@ -148,9 +148,7 @@ Ran run(std::uint64_t seed, const models::Network& net, const net::Topology& top
 }
 
 net::Topology fat_tree() {
-    net::TopologyOptions options;
-    options.levels = {{2000.0, 2e-4}, {1500.0, 3e-4}};
-    return net::Topology::fat_tree({{2, 3}, {1, 2}, {1, 1}}, options);
+    return net::Topology::fat_tree({{2, 3}, {1, 2}, {1, 1}}, {.levels = {{2000.0, 2e-4}, {1500.0, 3e-4}}});
 }
 
 void check(const Ran& ran, const models::Network& net, double least_factor) {
