@@ -130,7 +130,7 @@ class Loopback(Value):
 
 
 class Remote(Value):
-    """Messages between nodes; all fields as in Loopback, but `busy`: rendezvous messages while all other cores compute."""
+    """Messages between nodes; fields as in Loopback, but `busy`: a rendezvous while all other cores compute."""
 
     segments: Segments
     noncontiguous: Segments | None = None
