@@ -262,11 +262,6 @@ def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) ->
     return Trust(outside.share, outside.messages_of_work, time_relative_sd)
 
 
-def is_worth_drawing(application: Application, engine: "Engine", share: float) -> bool:
-    """Whether so much of the computing is outside that its effect is simulated, where that takes no whole program."""
-    return share >= MIN_OUTSIDE and engine.samples and application.on().kernels.modelled
-
-
 def cost_in_runs(application: Application, platform: Platform) -> float:
     """Upper bound of the draws' cost, in runs of the application in full."""
     if "extrapolation" not in layers_of(platform, application):
@@ -275,8 +270,8 @@ def cost_in_runs(application: Application, platform: Platform) -> float:
 
 
 def simulator_of(
-    layers: Layers, application: Application, engine: "Engine", conditions: "Conditions", repeat: int
-) -> "Simulator":
+    layers: Layers, application: Application, engine: Engine, conditions: Conditions, repeat: int
+) -> Simulator:
     """Simulator of runs that draw these layers alone; sampled where that is possible."""
     sampled = engine.samples and "sampled" in application.about.fidelities
     fidelity = "sampled" if sampled else conditions.fidelity
@@ -285,7 +280,7 @@ def simulator_of(
     return simulator
 
 
-def simulator_of_draws(name: str, application: Application, engine: "Engine", conditions: "Conditions") -> "Simulator":
+def simulator_of_draws(name: str, application: Application, engine: Engine, conditions: Conditions) -> Simulator:
     return simulator_of(Layers.only(*DRAWN[name]), application, engine, conditions, 0)
 
 
