@@ -139,6 +139,7 @@ PAGES = {
 }
 
 Cells = list[list[str]]
+TABLE = re.compile(r"^\|.*\|$(?:\n\|.*\|$)+", re.MULTILINE)
 #: In the place of {cases} where a section is printed; its page names the files.
 CASES = "<!-- cases -->\n\n<!-- end cases -->"
 
@@ -163,14 +164,8 @@ def write_section(output: Path, study: str, text: str, max_rows: int = ROWS) -> 
 
 def keep_tables(output: Path, study: str, text: str) -> None:
     """Writes the tables of a section that its page leaves out, and that no other file has, as data/STUDY.csv."""
-    rows: Cells = []
-
-    def collect(table: Cells) -> str:
-        if len(table) - 2 > ROWS:
-            rows.extend([table[0], *table[2:]])
-        return ""
-
-    with_tables(text, collect)
+    long = [table for table in tables_in(text) if len(table) - 2 > ROWS]
+    rows = [row for header, _, *own in long for row in (header, *own)]
     if rows:
         write_csv(output / DATA / f"{study}.csv", rows)
 
@@ -189,18 +184,18 @@ def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
     """
     links = ", ".join(f"[{name}]({DATA}/{name})" for name in files)
 
-    def short(table: Cells) -> str:
-        header, rows = table[0], table[2:]
+    def short(found: re.Match[str]) -> str:
+        header, _, *rows = table = cells_of(found.group())
         if header[-1] == "met":
             return markdown_of(fewer_goals(table))
         return f"*{len(rows)} rows: {links}.*" if len(rows) > max_rows and files else markdown_of(table)
 
-    return with_tables(text.replace(CASES, f"*All cases: {links}.*"), short)
+    return TABLE.sub(short, text.replace(CASES, f"*All cases: {links}.*"))
 
 
 def fewer_goals(table: Cells) -> Cells:
     """Those missed or not judged, the first of the others, and how many more there are; without an empty column."""
-    header, line, rows = table[0], table[1], table[2:]
+    header, line, *rows = table
     unmet = [row[-1] != "yes" for row in rows]
     room = max(0, MAX_GOALS - 1 - sum(unmet)) if len(rows) > MAX_GOALS else len(rows)
     kept, left = [], 0
@@ -219,18 +214,11 @@ def fewer_goals(table: Cells) -> Cells:
 def goals_in(text: str) -> list[tuple[str, ...]]:
     """A row for each goal of a section: number of its table, what, goal, reached, published, met."""
     found: list[tuple[str, ...]] = []
-    numbers = iter(range(1, 1000))
-
-    def collect(table: Cells) -> str:
-        header = table[0]
-        if header[0] == "" and header[-1] == "met":
-            number = str(next(numbers))
-            for row in table[2:]:
-                published = row[3] if len(header) == len(GOALS) - 2 else ""
-                found.append((number, *row[:3], published, row[-1]))
-        return markdown_of(table)
-
-    with_tables(text, collect)
+    judged = (table for table in tables_in(text) if table[0][0] == "" and table[0][-1] == "met")
+    for number, (header, _, *rows) in enumerate(judged, start=1):
+        for row in rows:
+            published = row[3] if len(header) == len(GOALS) - 2 else ""
+            found.append((str(number), *row[:3], published, row[-1]))
     return found
 
 
@@ -251,10 +239,9 @@ def read_goals(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def with_tables(text: str, change: Callable[[Cells], str]) -> str:
-    """A Markdown text with each of its tables replaced by what `change` makes of the cells; row 1 is the line."""
-    tables = re.compile(r"^\|.*\|$(?:\n\|.*\|$)+", re.MULTILINE)
-    return tables.sub(lambda found: change(cells_of(found.group())), text)
+def tables_in(text: str) -> list[Cells]:
+    """The cells of each table of a Markdown text; row 1 is the line."""
+    return [cells_of(table) for table in TABLE.findall(text)]
 
 
 def cells_of(table: str) -> Cells:
