@@ -149,17 +149,13 @@ def page_of(output: Path, study: str) -> Path:
     return output / next(f"{page}.md" for page, studies in PAGES.items() if study in studies)
 
 
-def write_section(output: Path, study: str, text: str, max_rows: int = ROWS) -> None:
-    """Puts the section of a study into its page, long tables left out, and its goals into data/goals.csv.
-
-    text : Markdown of the whole section
-    max_rows : of a table that stays
-    """
+def write_section(output: Path, study: str, text: str) -> None:
+    """Puts the section of a study, Markdown, into its page, long tables left out, and its goals into data/goals.csv."""
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
     others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
     names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
     files = [name for name in names if not (others and name.startswith(others))]
-    replace_section(page_of(output, study), study, shortened(text, files, max_rows))
+    replace_section(page_of(output, study), study, shortened(text, files))
 
 
 def keep_tables(output: Path, study: str, text: str) -> None:
@@ -177,10 +173,10 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
     write_atomic(path, text.getvalue().encode())
 
 
-def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
+def shortened(text: str, files: Sequence[str]) -> str:
     """The text of a section as its page has it: of more than MAX_GOALS goals those that are missed and the first
-    others; in the place of any other table of more than `max_rows`, and of CASES, the files that have it. Tables that
-    no file has stay whole.
+    others; in the place of any other table of more than ROWS, and of CASES, the files that have it. Tables that no file
+    has stay whole.
     """
     links = ", ".join(f"[{name}]({DATA}/{name})" for name in files)
 
@@ -188,7 +184,7 @@ def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
         header, _, *rows = table = cells_of(found.group())
         if header[-1] == "met":
             return markdown_of(fewer_goals(table))
-        return f"*{len(rows)} rows: {links}.*" if len(rows) > max_rows and files else markdown_of(table)
+        return f"*{len(rows)} rows: {links}.*" if len(rows) > ROWS and files else markdown_of(table)
 
     return TABLE.sub(short, text.replace(CASES, f"*All cases: {links}.*"))
 
