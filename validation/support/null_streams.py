@@ -87,7 +87,6 @@ def evidence(
     values: Floats,
     fleet: int = 0,
     pooled: bool = False,
-    memory: int = COMMON_MEMORY,
     least: float = 0.0,
     restart: int = 0,
 ) -> Evidence:
@@ -101,7 +100,7 @@ def evidence(
     groups = np.arange(streams) // size
     state = ChangeEvidence.start(streams)
     fleets = int(groups[-1]) + 1
-    common = ChangeEvidence.start(fleets, memory)
+    common = ChangeEvidence.start(fleets, COMMON_MEMORY)
     found, shared_found = np.empty(values.shape), np.ones((fleets, days))
     effect = CommonEffect(groups)
     allowed = np.full(streams, least)
