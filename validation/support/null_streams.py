@@ -83,13 +83,7 @@ class Evidence:
     common: Floats
 
 
-def evidence(
-    values: Floats,
-    fleet: int = 0,
-    pooled: bool = False,
-    least: float = 0.0,
-    restart: int = 0,
-) -> Evidence:
+def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float = 0.0, restart: int = 0) -> Evidence:
     """Day by day.
 
     fleet : machines that have a day effect in common, 0 for none; pooled: their noise is alike too

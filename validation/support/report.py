@@ -273,9 +273,9 @@ class Options:
         """A file of the reference data."""
         return self.reference / name
 
-    def table(self, study: str) -> Path:
-        """The table that a study writes, a row a case."""
-        return self.output / "data" / f"{study}.csv"
+    def table(self, study: str, kind: str = "csv") -> Path:
+        """The table that a study writes, a row a case; kind : csv.gz for a packed one."""
+        return self.output / "data" / f"{study}.{kind}"
 
     def write(self, name: str, frame: "pandas.DataFrame", digits: str | None = None) -> None:
         """Writes a table, whole; digits : such as %.4g."""
@@ -324,14 +324,9 @@ def options_of(
 Measure = Callable[[], pandas.DataFrame]
 
 
-def path_of(options: Options, name: str) -> Path:
-    """Where the table NAME stands."""
-    return options.output / "data" / f"{name}.csv.gz"
-
-
 def stored(options: Options, name: str, measure: Measure, digits: str | None = None) -> pandas.DataFrame:
     """The table that is there with --summarise; otherwise what `measure` gives, written with `digits` such as %.4g."""
-    path = path_of(options, name)
+    path = options.table(name, "csv.gz")
     return pandas.read_csv(path) if options.summarise else write(path, measure(), digits)
 
 
@@ -345,7 +340,7 @@ def stored_parts(
     options: Options, name: str, column: str, measures: Mapping[str, Measure], only: str | None = None
 ) -> list[pandas.DataFrame]:
     """The same of a table of several parts, named in `column`; `only`: measure this one, keep the others."""
-    path = path_of(options, name)
+    path = options.table(name, "csv.gz")
     kept = [part for part in measures if options.summarise or only not in (None, part)]
     old = pandas.read_csv(path) if kept else pandas.DataFrame({column: []})
     parts = [
