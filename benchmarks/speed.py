@@ -130,7 +130,7 @@ def main() -> int:
         "--most", type=float, default=3600.0, metavar="S", help="stop a process after S seconds of CPU time"
     )
     parser.add_argument("--against", default=BEFORE, metavar="REVISION", help=f"the version before ({BEFORE}); or none")
-    parser.add_argument("--note", default="", help="a sentence about the machine, for the page")
+    parser.add_argument("--note", default="", help="a sentence about the machine, for the page; the last option")
     parser.add_argument("--output", type=Path, help="where speed.md stands (docs/evidence; build/quick with --quick)")
     options = parser.parse_args()
     output = options.output or (ROOT / "build" / "quick" if options.quick else EVIDENCE)
@@ -162,7 +162,7 @@ def write(benchmark: Benchmark, part: str, problem: str) -> None:
     write_atomic(benchmark.table_path, rows.to_csv(index=False).encode())
     section = benchmark.sections[part]
     if part == "table":
-        command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:])}".rstrip()
+        command = f"    .venv/bin/python benchmarks/speed.py {shlex.join(sys.argv[1:]).partition('--note ')[0]}"
         section = f"## The engine\n\n{command}\n\n{introduction(benchmark, problem)}\n\n{section}"
     if benchmark.options.quick:
         section = f"**A quick trial of the script, no result.**\n\n{section}"

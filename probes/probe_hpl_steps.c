@@ -103,10 +103,7 @@ static HPL_T_palg read_algorithm(const lep_option *options, size_t count) {
         algorithm.rffun = l1 ? HPL_pdrpancrT : HPL_pdrpancrN;
     else
         algorithm.rffun = l1 ? HPL_pdrpanrlT : HPL_pdrpanrlN;
-    if (l1)
-        algorithm.upfun = u ? HPL_pdupdateTT : HPL_pdupdateTN;
-    else
-        algorithm.upfun = u ? HPL_pdupdateNT : HPL_pdupdateNN;
+    algorithm.upfun = l1 ? (u ? HPL_pdupdateTT : HPL_pdupdateTN) : (u ? HPL_pdupdateNT : HPL_pdupdateNN);
     return algorithm;
 }
 

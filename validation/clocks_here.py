@@ -115,9 +115,9 @@ def megahertz() -> float:
     return float(found[1]) if found else 2000.0
 
 
-def held(errors: pandas.DataFrame, *, bounded: bool = True) -> float:
-    """Share of errors within 1.96 deviations and, where `bounded`, the bound."""
-    limit = 1.96 * errors["deviation_ns"] + (errors["bound_ns"] if bounded else 0.0)
+def held(errors: pandas.DataFrame) -> float:
+    """Share of errors within 1.96 deviations and the bound."""
+    limit = 1.96 * errors["deviation_ns"] + errors["bound_ns"]
     return float((errors["error_ns"].abs() <= limit).mean())
 
 

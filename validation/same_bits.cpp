@@ -63,7 +63,7 @@ Digest digest_of(const mpi::RunResult& result) {
     for (const models::KernelUse& use : result.kernels) {
         digest.add(use.calls, use.clipped_means, use.clipped_deviations, use.time_s, use.extrapolated_time_s);
     }
-    for (const models::MessageUse& use : result.message_use) {
+    for (const models::MessageUse& use : result.use) {
         digest.add(use.messages, use.bytes, use.time_s);
     }
     for (const mpi::TraceRow& row : result.trace.rows) {

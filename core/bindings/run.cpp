@@ -38,10 +38,9 @@ auto column(const std::vector<mpi::TraceRow>& rows, Of value_of) {
 }
 
 RowKind kind_of(const mpi::TraceRow& row) {
-    if (row.code >= mpi::first_phase_code) {
-        return RowKind::phase;
-    }
-    return row.code >= mpi::first_kernel_code ? RowKind::kernel : RowKind::mpi;
+    return row.code >= mpi::first_phase_code    ? RowKind::phase
+           : row.code >= mpi::first_kernel_code ? RowKind::kernel
+                                                : RowKind::mpi;
 }
 
 /// Names of calls, kernels and phases; name_of() says which is that of a row.
@@ -54,15 +53,10 @@ std::vector<std::string> trace_names(const mpi::RunResult& result) {
 
 std::int32_t name_of(const mpi::TraceRow& row, std::size_t kernels) {
     constexpr auto calls = static_cast<std::int32_t>(call_names.size());
-    switch (kind_of(row)) {
-    case RowKind::mpi:
-        break;
-    case RowKind::kernel:
-        return calls + row.code - mpi::first_kernel_code;
-    case RowKind::phase:
-        return calls + static_cast<std::int32_t>(kernels) + row.code - mpi::first_phase_code;
-    }
-    return row.code;
+    const RowKind kind = kind_of(row);
+    return kind == RowKind::kernel  ? calls + row.code - mpi::first_kernel_code
+           : kind == RowKind::phase ? calls + static_cast<std::int32_t>(kernels) + row.code - mpi::first_phase_code
+                                    : row.code;
 }
 
 /// The rows are gone from the result afterwards.
@@ -126,7 +120,7 @@ using MessageUses = nb::typed<nb::dict, nb::str, models::MessageUse>;
 MessageUses message_use(const mpi::RunResult& result) {
     MessageUses uses;
     for (const auto& [link, word] : words_of(models::LinkClass{})) {
-        uses[nb::str(word.data(), word.size())] = result.message_use[static_cast<std::size_t>(link)];
+        uses[nb::str(word.data(), word.size())] = result.use[static_cast<std::size_t>(link)];
     }
     return uses;
 }

@@ -63,11 +63,7 @@ struct Bounds {
 
 enum class Noise : std::uint8_t { none, half_normal, normal, lognormal, mixture };
 constexpr auto words_of(Noise /*enum*/) noexcept {
-    return std::to_array<Word<Noise>>({{Noise::none, "none"},
-                                       {Noise::half_normal, "half-normal"},
-                                       {Noise::normal, "normal"},
-                                       {Noise::lognormal, "lognormal"},
-                                       {Noise::mixture, "mixture"}});
+    return words_in_order<Noise>("none", "half-normal", "normal", "lognormal", "mixture");
 }
 
 struct KernelPiece {

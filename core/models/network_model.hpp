@@ -19,8 +19,7 @@ enum class Protocol : std::uint8_t {
     rendezvous // the transfer waits for the receive, and the sender for the transfer
 };
 constexpr auto words_of(Protocol /*enum*/) noexcept {
-    return std::to_array<Word<Protocol>>(
-        {{Protocol::eager, "eager"}, {Protocol::detached, "detached"}, {Protocol::rendezvous, "rendezvous"}});
+    return words_in_order<Protocol>("eager", "detached", "rendezvous");
 }
 
 /// Affine cost on the CPU of a process: intercept_s + per_byte_s * size.
@@ -153,19 +152,13 @@ enum class LinkClass : std::uint8_t {
 };
 inline constexpr std::size_t link_class_count = static_cast<std::size_t>(LinkClass::count);
 constexpr auto words_of(LinkClass /*enum*/) noexcept {
-    return std::to_array<Word<LinkClass>>({{LinkClass::loopback, "loopback"},
-                                           {LinkClass::remote, "remote"},
-                                           {LinkClass::loopback_noncontiguous, "loopback_noncontiguous"},
-                                           {LinkClass::remote_noncontiguous, "remote_noncontiguous"},
-                                           {LinkClass::loopback_busy, "loopback_busy"},
-                                           {LinkClass::remote_busy, "remote_busy"}});
+    return words_in_order<LinkClass>("loopback", "remote", "loopback_noncontiguous", "remote_noncontiguous",
+                                     "loopback_busy", "remote_busy");
 }
 
 /// What a segment's bandwidth means when flows share a link (design: flow_factor).
 enum class FlowFactor : std::uint8_t { bound, scale };
-constexpr auto words_of(FlowFactor /*enum*/) noexcept {
-    return std::to_array<Word<FlowFactor>>({{FlowFactor::bound, "bound"}, {FlowFactor::scale, "scale"}});
-}
+constexpr auto words_of(FlowFactor /*enum*/) noexcept { return words_in_order<FlowFactor>("bound", "scale"); }
 
 struct Network {
     NetworkClass loopback;
@@ -187,13 +180,10 @@ struct Network {
     bool progress_in_calls = false;  // collective operations that do not block go on only while their rank is in a call
     bool counts_all_sizes = false;   // of messages and of calls of kernels, also where no fitted sizes are known
 
+    static constexpr std::array classes{
+        &Network::loopback,      &Network::remote,     &Network::loopback_noncontiguous, &Network::remote_noncontiguous,
+        &Network::loopback_busy, &Network::remote_busy};
     [[nodiscard]] const NetworkClass& of(LinkClass which) const noexcept {
-        static constexpr std::array classes{&Network::loopback,
-                                            &Network::remote,
-                                            &Network::loopback_noncontiguous,
-                                            &Network::remote_noncontiguous,
-                                            &Network::loopback_busy,
-                                            &Network::remote_busy};
         return this->*classes[static_cast<std::size_t>(which)];
     }
 

@@ -1,9 +1,9 @@
 #pragma once
-// Enums, and other types of few values, that files and Python choose by a word. Beside one stands its table, in any
-// order:
-//   constexpr auto words_of(Enum /*enum*/) noexcept { return std::to_array<Word<Enum>>({{Enum::value, "word"}, ...}); }
+// Enums, and other types of few values, that files and Python choose by a word. Beside one stands its table:
+//   constexpr auto words_of(Enum /*enum*/) noexcept { return words_in_order<Enum>("word", ...); }
 
 #include <array>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,6 +15,13 @@ struct Word {
     Enum value;
     std::string_view word;
 };
+
+/// Of values that count from 0.
+template <class Enum, class... Words>
+constexpr auto words_in_order(Words... words) noexcept {
+    std::size_t value = 0;
+    return std::array{Word<Enum>{static_cast<Enum>(value++), words}...};
+}
 
 template <class Enum>
 concept Worded = requires { words_of(Enum{}); };

@@ -110,14 +110,14 @@ enum class Algorithm : std::uint8_t {
     dissemination,
     rabenseifner,
     linear,
-    chains,
-    binary,
-    near_first,
-    k_nomial,
-    in_order_binary,
-    split_binary,
     linear_posted,
     on_request,
+    chains,
+    binary,
+    split_binary,
+    in_order_binary,
+    near_first,
+    k_nomial,
     neighbours,
     halving,
     butterfly,
@@ -126,29 +126,10 @@ enum class Algorithm : std::uint8_t {
     double_ring
 };
 constexpr auto words_of(Algorithm /*enum*/) noexcept {
-    return std::to_array<Word<Algorithm>>({{Algorithm::usual, "usual"},
-                                           {Algorithm::binomial, "binomial"},
-                                           {Algorithm::recursive_doubling, "recursive-doubling"},
-                                           {Algorithm::ring, "ring"},
-                                           {Algorithm::bruck, "bruck"},
-                                           {Algorithm::pairwise, "pairwise"},
-                                           {Algorithm::dissemination, "dissemination"},
-                                           {Algorithm::rabenseifner, "rabenseifner"},
-                                           {Algorithm::linear, "linear"},
-                                           {Algorithm::linear_posted, "linear-posted"},
-                                           {Algorithm::on_request, "on-request"},
-                                           {Algorithm::chains, "chains"},
-                                           {Algorithm::binary, "binary"},
-                                           {Algorithm::split_binary, "split-binary"},
-                                           {Algorithm::in_order_binary, "in-order-binary"},
-                                           {Algorithm::near_first, "near-first"},
-                                           {Algorithm::k_nomial, "k-nomial"},
-                                           {Algorithm::neighbours, "neighbours"},
-                                           {Algorithm::halving, "halving"},
-                                           {Algorithm::butterfly, "butterfly"},
-                                           {Algorithm::rabenseifner_halves, "rabenseifner-halves"},
-                                           {Algorithm::exclusive_or, "exclusive-or"},
-                                           {Algorithm::double_ring, "double-ring"}});
+    return words_in_order<Algorithm>(
+        "usual", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "dissemination", "rabenseifner",
+        "linear", "linear-posted", "on-request", "chains", "binary", "split-binary", "in-order-binary", "near-first",
+        "k-nomial", "neighbours", "halving", "butterfly", "rabenseifner-halves", "exclusive-or", "double-ring");
 }
 
 struct Shape {

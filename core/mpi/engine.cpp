@@ -10,8 +10,10 @@ namespace {
 constexpr std::uint32_t network_noise_stream = 0x4E455400U;
 constexpr std::uint32_t look_every = 16; // of many ranks on one link an event takes milliseconds
 
-bool knows_fitted_sizes(const models::NetworkClass& network) {
-    return network.fitted_low_bytes > 0.0 || network.fitted_high_bytes < 1e300;
+bool knows_fitted_sizes(const models::Network& network) {
+    return std::ranges::any_of(network.classes, [&](const auto member) {
+        return (network.*member).fitted_low_bytes > 0.0 || (network.*member).fitted_high_bytes < 1e300;
+    });
 }
 
 /// Capacities of the links of the topology, then of the loopback link of each node.
@@ -42,10 +44,7 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
                  }
              }),
       queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
-      counts_sizes_(network.counts_all_sizes || knows_fitted_sizes(network.loopback) ||
-                    knows_fitted_sizes(network.remote) || knows_fitted_sizes(network.loopback_noncontiguous) ||
-                    knows_fitted_sizes(network.remote_noncontiguous) || knows_fitted_sizes(network.loopback_busy) ||
-                    knows_fitted_sizes(network.remote_busy)),
+      counts_sizes_(network.counts_all_sizes || knows_fitted_sizes(network)),
       plain_switch_(topology.is_plain_switch()) {
     if (network.ranks_on_full_node > 1.0 && !network.remote_busy.segments.empty()) {
         load_ = NodeLoad(node_of_rank, node_count_, network.ranks_on_full_node);
@@ -58,11 +57,6 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
         }
     }
 }
-
-Engine::Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
-               std::uint64_t seed, bool with_noise)
-    : Engine(network, net::Topology::plain_switch(node_count, network.node_link_Bps), std::move(node_of_rank), seed,
-             with_noise) {}
 
 std::size_t Engine::state_bytes() const noexcept {
     return ranks_.size() * sizeof(RankState) + messages_.size() * sizeof(Message) + queue_.state_bytes() +
@@ -245,26 +239,26 @@ bool Engine::post(Rank rank) {
     state.receive_pending = false;
     state.receive_overhead_s = 0.0;
     switch (operation.kind) {
-    case Operation::Kind::send:
-    case Operation::Kind::exchange:
-    case Operation::Kind::isend:
+    case Kind::send:
+    case Kind::exchange:
+    case Kind::isend:
         prepare_send(rank);
         break;
-    case Operation::Kind::irecv:
+    case Kind::irecv:
         post_irecv(rank);
         break;
-    case Operation::Kind::wait:
+    case Kind::wait:
         post_wait(rank);
         break;
-    case Operation::Kind::receive:
+    case Kind::receive:
         post_receive(rank, state.clock_s);
         finish_if_complete(rank);
         break;
-    case Operation::Kind::probe:
+    case Kind::probe:
         post_probe(rank);
         break;
-    case Operation::Kind::await_message:
-    case Operation::Kind::learn_arrival: {
+    case Kind::await_message:
+    case Kind::learn_arrival: {
         state.awaiting = true;
         const std::uint32_t found = first_for(state, {operation.receive_from, operation.receive_tag});
         if (found != none) {
@@ -272,9 +266,7 @@ bool Engine::post(Rank rank) {
         }
         break;
     }
-    case Operation::Kind::none:
-    case Operation::Kind::join:
-    case Operation::Kind::until:
+    default:
         break;
     }
     const bool suspended = state.inside_post;
@@ -285,7 +277,7 @@ bool Engine::post(Rank rank) {
 bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
     RankState& state = ranks_[rank];
     state.handle = caller;
-    state.operation = {.kind = Operation::Kind::join};
+    state.operation = {.kind = Kind::join};
     if (meeting.present.size() + 1 < meeting.count) {
         meeting.present.push_back(rank);
         return false;
@@ -298,7 +290,7 @@ void Engine::release(Rank last, Meeting& meeting) {
     ranks_[last].left_s = ranks_[last].clock_s;
     for (const Rank present : meeting.present) {
         RankState& other = ranks_[present];
-        other.operation.kind = Operation::Kind::none;
+        other.operation.kind = Kind::none;
         other.progress_s = other.clock_s;
         other.left_s = other.clock_s;
         ready_.push_back(present);
@@ -332,9 +324,8 @@ void Engine::prepare_send(Rank rank) {
         message.nth = requests_[rank].sent++;
     }
     // A synchronous exchange is MPI_Issend, MPI_Recv, MPI_Wait; the usual one sends by MPI_Send, or by MPI_Isend.
-    const bool exchanges_at_once =
-        operation.kind == Operation::Kind::exchange && (operation.synchronous || operation.two_calls);
-    const bool sends_at_once = exchanges_at_once || operation.kind == Operation::Kind::isend || rank >= size();
+    const bool exchanges_at_once = operation.kind == Kind::exchange && (operation.synchronous || operation.two_calls);
+    const bool sends_at_once = exchanges_at_once || operation.kind == Kind::isend || rank >= size();
     const models::Overhead& overhead = sends_at_once ? message.segment->isend : message.segment->send;
     spend(rank, Share::overhead, overhead.of(message.bytes) * overhead_factor(message));
     sender.outgoing = id;
@@ -358,13 +349,13 @@ void Engine::handle_send(Rank rank) {
     const std::uint32_t id = sender.outgoing;
     messages_[id].ready_s = sender.clock_s;
     sender.send_done_s = sender.clock_s;
-    const bool is_isend = sender.operation.kind == Operation::Kind::isend;
+    const bool is_isend = sender.operation.kind == Kind::isend;
     if (is_isend) {
         post_isend(rank, messages_[id]);
     } else {
         sender.send_pending = messages_[id].sender_waits;
     }
-    if (sender.operation.kind == Operation::Kind::exchange && !receives_apart(sender, messages_[id])) {
+    if (sender.operation.kind == Kind::exchange && !receives_apart(sender, messages_[id])) {
         post_receive(rank, sender.operation.synchronous ? sender.clock_s : sender.posted_s);
     }
     const Message& message = messages_[id];
@@ -393,29 +384,24 @@ void Engine::post_receive(Rank rank, double posted_s) {
     state.receive_pending = true;
     state.receive_unmatched = true;
     state.receive_posted_s = posted_s;
-    const std::uint32_t found = first_for(state, {state.operation.receive_from, state.operation.receive_tag});
+    const std::uint32_t found = take_unexpected(state, {state.operation.receive_from, state.operation.receive_tag});
     if (found != none) {
-        remove_unexpected(state, found);
-        if (found_computing(state, messages_[found])) {
-            become_busy(messages_[found]);
-        }
         match(found, state.receive_posted_s);
     }
     state.found_s = never;
 }
 
-void Engine::count_size(const Message& message) {
+void Engine::count_size(Statistics& in, LinkClass which, double bytes) const noexcept {
     if (counts_sizes_) {
-        const models::NetworkClass& links = network_.of(message.link_class);
-        const auto which = static_cast<std::size_t>(message.link_class);
-        statistics_.use[which].note(links, links.at(message.bytes), message.bytes);
+        const models::NetworkClass& links = network_.of(which);
+        in.use[static_cast<std::size_t>(which)].note(links, links.at(bytes), bytes);
     }
 }
 
 void Engine::match(std::uint32_t id, double posted_s) {
     Message& message = messages_[id];
     message.matched = true;
-    count_size(message);
+    count_size(statistics_, message.link_class, message.bytes);
     ranks_[message.to].receive_unmatched = false;
     if (!message.started) {
         start_transfer(id, std::max(message.ready_s, posted_s));
@@ -426,13 +412,13 @@ void Engine::match(std::uint32_t id, double posted_s) {
 
 void Engine::finish_if_complete(Rank rank) {
     RankState& state = ranks_[rank];
-    const Operation::Kind kind = state.operation.kind;
+    const Kind kind = state.operation.kind;
     if (state.send_pending || state.receive_pending || state.event != Event::none ||
-        (kind != Operation::Kind::send && kind != Operation::Kind::receive && kind != Operation::Kind::exchange)) {
+        (kind != Kind::send && kind != Kind::receive && kind != Kind::exchange)) {
         return;
     }
-    double date_s = kind == Operation::Kind::receive ? state.clock_s : state.send_done_s;
-    if (kind != Operation::Kind::send) {
+    double date_s = kind == Kind::receive ? state.clock_s : state.send_done_s;
+    if (kind != Kind::send) {
         date_s = std::max(date_s, state.arrival_s);
     }
     if (date_s > state.clock_s) {
@@ -462,12 +448,20 @@ void Engine::add_unexpected(RankState& state, std::uint32_t id) noexcept {
     messages_[id].next = none;
 }
 
-void Engine::remove_unexpected(RankState& state, std::uint32_t id) noexcept {
-    std::uint32_t* place = &state.unexpected;
-    while (*place != id) {
+std::uint32_t Engine::take_unexpected(RankState& receiver, const Unmatched& wanted) noexcept {
+    std::uint32_t* place = &receiver.unexpected;
+    while (*place != none && !wanted.takes(messages_[*place].from, messages_[*place].tag)) {
         place = &messages_[*place].next;
     }
-    *place = messages_[id].next;
+    const std::uint32_t id = *place;
+    if (id != none) {
+        Message& message = messages_[id];
+        *place = message.next;
+        if (receiver.found_s != never && message.ready_s > receiver.left_s && message.ready_s < receiver.found_s) {
+            become_busy(message);
+        }
+    }
+    return id;
 }
 
 std::uint32_t Engine::new_message() {
@@ -486,7 +480,7 @@ void Engine::resume(Rank rank, double date_s) {
     RankState& state = ranks_[rank];
     state.clock_s = date_s;
     state.progress_s = date_s;
-    if (state.operation.kind != Operation::Kind::probe && state.operation.kind != Operation::Kind::await_message) {
+    if (state.operation.kind != Kind::probe && state.operation.kind != Kind::await_message) {
         state.left_s = date_s;
     }
     end_operation(rank);
@@ -494,7 +488,7 @@ void Engine::resume(Rank rank, double date_s) {
 
 void Engine::end_operation(Rank rank) {
     RankState& state = ranks_[rank];
-    state.operation.kind = Operation::Kind::none;
+    state.operation.kind = Kind::none;
     if (state.inside_post) {
         state.inside_post = false;
     } else {

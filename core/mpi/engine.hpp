@@ -34,6 +34,8 @@
 
 namespace lepaute::mpi {
 
+using models::LinkClass;
+
 struct Statistics {
     std::uint64_t messages = 0;
     double bytes = 0.0;
@@ -48,15 +50,10 @@ public:
 
 class Engine {
 public:
-    using Operation = mpi::Operation;
-    using Steps = mpi::Steps;
-    using Meeting = mpi::Meeting;
+    using Kind = Operation::Kind;
 
     /// node_of_rank: the node each rank sits on. seed: of the network noise.
     Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
-           std::uint64_t seed, bool with_noise);
-    /// The same on a plain switch whose links have the bandwidth that `network` names.
-    Engine(const models::Network& network, std::vector<std::uint32_t> node_of_rank, std::uint32_t node_count,
            std::uint64_t seed, bool with_noise);
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -89,15 +86,15 @@ public:
         const double sum_s = topology_.has_latency() ? route_latency_s(ranks_[from].node, ranks_[to].node) : 0.0;
         return segment.cable_latency_factor * sum_s;
     }
-    [[nodiscard]] models::LinkClass link_class_between(Rank a, Rank b, bool noncontiguous = false) const noexcept {
+    [[nodiscard]] LinkClass link_class_between(Rank a, Rank b, bool noncontiguous = false) const noexcept {
         if (noncontiguous) {
-            return same_node(a, b) ? models::LinkClass::loopback_noncontiguous
-                                   : models::LinkClass::remote_noncontiguous;
+            return same_node(a, b) ? LinkClass::loopback_noncontiguous : LinkClass::remote_noncontiguous;
         }
-        return same_node(a, b) ? models::LinkClass::loopback : models::LinkClass::remote;
+        return same_node(a, b) ? LinkClass::loopback : LinkClass::remote;
     }
     /// Does the network say which sizes it was fitted in?
     [[nodiscard]] bool counts_sizes() const noexcept { return counts_sizes_; }
+    void count_size(Statistics& in, LinkClass which, double bytes) const noexcept;
     [[nodiscard]] const models::NetworkClass& class_between(Rank a, Rank b) const noexcept {
         return same_node(a, b) ? network_.loopback : network_.remote;
     }
@@ -106,7 +103,7 @@ public:
     void spend(Rank rank, Share share, double seconds) noexcept {
         RankState& state = ranks_[rank];
         state.clock_s += seconds;
-        state.shares_s[static_cast<std::size_t>(share)] += seconds;
+        part(state.shares_s, share) += seconds;
         if (share == Share::compute) {
             load_.computes_until(rank, state.clock_s);
         }
@@ -155,8 +152,8 @@ public:
     };
     [[nodiscard]] Times times(Rank rank) const noexcept {
         const RankState& state = ranks_[rank];
-        return {state.clock_s, state.shares_s[static_cast<std::size_t>(Share::compute)],
-                state.shares_s[static_cast<std::size_t>(Share::probe)], state.progress_s};
+        return {state.clock_s, part(state.shares_s, Share::compute), part(state.shares_s, Share::probe),
+                state.progress_s};
     }
     void set_times(Rank rank, const Times& times) noexcept {
         RankState& state = ranks_[rank];
@@ -227,29 +224,20 @@ public:
         ranks_[rank].operation = what;
         return {*this, rank};
     }
-    /// MPI_Send of `bytes` bytes.
-    Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes) {
-        return operation<void>(rank,
-                               {.kind = Operation::Kind::send, .send_to = to, .send_tag = tag, .send_bytes = bytes});
-    }
-    /// MPI_Ssend of `bytes` bytes.
-    Awaiter<void> send_synchronous(Rank rank, Rank to, std::uint32_t tag, double bytes) {
+    /// MPI_Send, or MPI_Ssend, of `bytes` bytes.
+    Awaiter<void> send(Rank rank, Rank to, std::uint32_t tag, double bytes, bool synchronous = false) {
         return operation<void>(
             rank,
-            {.kind = Operation::Kind::send, .synchronous = true, .send_to = to, .send_tag = tag, .send_bytes = bytes});
+            {.kind = Kind::send, .synchronous = synchronous, .send_to = to, .send_tag = tag, .send_bytes = bytes});
     }
     /// MPI_Recv; the size is the sender's.
     Awaiter<void> receive(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {.kind = Operation::Kind::receive, .receive_from = from, .receive_tag = tag});
+        return operation<void>(rank, {.kind = Kind::receive, .receive_from = from, .receive_tag = tag});
     }
-    /// MPI_Irecv, MPI_Send, MPI_Wait with one partner.
-    Awaiter<void> exchange(Rank rank, Rank partner, std::uint32_t tag, double bytes) {
-        return send_receive(rank, partner, tag, bytes, partner, tag);
-    }
-    /// The same, from one rank and to another; by_isend: with MPI_Isend in the place of MPI_Send.
+    /// MPI_Irecv, MPI_Send (by_isend: MPI_Isend), MPI_Wait.
     Awaiter<void> send_receive(Rank rank, Rank to, std::uint32_t send_tag, double bytes, Rank from,
                                std::uint32_t receive_tag, bool by_isend = false) {
-        return operation<void>(rank, {.kind = Operation::Kind::exchange,
+        return operation<void>(rank, {.kind = Kind::exchange,
                                       .two_calls = by_isend,
                                       .send_to = to,
                                       .receive_from = from,
@@ -259,19 +247,17 @@ public:
     }
     /// MPI_Iprobe: true when the message is there.
     Awaiter<bool> probe(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<bool>(rank, {.kind = Operation::Kind::probe, .receive_from = from, .receive_tag = tag});
+        return operation<bool>(rank, {.kind = Kind::probe, .receive_from = from, .receive_tag = tag});
     }
     /// Polling with MPI_Iprobe until the message is there; with requests MPI_Probe, whose source and tag may be `any`:
     /// then it is for the message that was posted first, as a receive, and requests(rank).probed tells which.
     Awaiter<void> await_message(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<void>(rank,
-                               {.kind = Operation::Kind::await_message, .receive_from = from, .receive_tag = tag});
+        return operation<void>(rank, {.kind = Kind::await_message, .receive_from = from, .receive_tag = tag});
     }
     /// From which date on MPI_Iprobe finds the message. No time passes on the rank; it goes on when the date is known,
     /// and may then do at once what it did until that date.
     Awaiter<double> learn_arrival(Rank rank, Rank from, std::uint32_t tag) {
-        return operation<double>(rank,
-                                 {.kind = Operation::Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
+        return operation<double>(rank, {.kind = Kind::learn_arrival, .receive_from = from, .receive_tag = tag});
     }
 
     // ---- nonblocking operations (engine_requests.cpp) ---------------------------------------------------------------
@@ -283,21 +269,13 @@ public:
     /// MPI_Isend of `bytes` bytes.
     Awaiter<void> isend(Rank rank, std::uint32_t request, Rank to, std::uint32_t tag, double bytes) {
         return operation<void>(
-            rank,
-            {.kind = Operation::Kind::isend, .send_to = to, .send_tag = tag, .request = request, .send_bytes = bytes});
+            rank, {.kind = Kind::isend, .send_to = to, .send_tag = tag, .request = request, .send_bytes = bytes});
     }
-    /// MPI_Irecv; source and tag may be `any`.
-    Awaiter<void> irecv(Rank rank, std::uint32_t request, Rank from, std::uint32_t tag) {
-        return operation<void>(rank, {.kind = Operation::Kind::irecv,
-                                      .two_calls = true,
-                                      .receive_from = from,
-                                      .receive_tag = tag,
-                                      .request = request});
-    }
-    /// The same as a part of MPI_Recv: without a row of its own in the trace.
-    Awaiter<void> irecv_of_recv(Rank rank, std::uint32_t request, Rank from, std::uint32_t tag) {
+    /// MPI_Irecv; source and tag may be `any`. of_recv: a part of MPI_Recv, without a row of its own in the trace.
+    Awaiter<void> irecv(Rank rank, std::uint32_t request, Rank from, std::uint32_t tag, bool of_recv = false) {
         return operation<void>(
-            rank, {.kind = Operation::Kind::irecv, .receive_from = from, .receive_tag = tag, .request = request});
+            rank,
+            {.kind = Kind::irecv, .two_calls = !of_recv, .receive_from = from, .receive_tag = tag, .request = request});
     }
     /// MPI_Wait or MPI_Waitall; requests that are none are passed over. `call`: its name in a trace.
     Awaiter<void> wait_all(Rank rank, std::span<const std::uint32_t> requests, Call call) {
@@ -324,7 +302,7 @@ public:
     /// progress in calls alone, what an agent does next waits until its rank is in a call.
     void use_agents(std::vector<Rank> of) { rank_of_agent_ = std::move(of); }
     /// An agent's: until begin_agent().
-    Awaiter<void> be_idle(Rank agent) { return operation<void>(agent, {.kind = Operation::Kind::join}); }
+    Awaiter<void> be_idle(Rank agent) { return operation<void>(agent, {.kind = Kind::join}); }
     /// An idle agent goes on, not before that date.
     void begin_agent(Rank agent, double date_s);
     /// A request of `rank` that no message ends, but end_request().
@@ -430,7 +408,7 @@ private:
     void wake_at(Rank rank, double date_s, std::coroutine_handle<> caller) noexcept {
         RankState& state = ranks_[rank];
         state.handle = caller;
-        state.operation.kind = Operation::Kind::until;
+        state.operation.kind = Kind::until;
         state.event = Event::wake;
         queue_.set(rank, date_s);
     }
@@ -441,7 +419,7 @@ private:
     /// An exchange posts its receive before it spends the overhead of its send (unless that is MPI_Issend): as an event
     /// of its own, where the order of dates matters.
     [[nodiscard]] static bool receives_apart(const RankState& state, const Message& outgoing) noexcept {
-        return state.operation.kind == Operation::Kind::exchange && !state.operation.synchronous && !outgoing.local &&
+        return state.operation.kind == Kind::exchange && !state.operation.synchronous && !outgoing.local &&
                state.clock_s > state.posted_s;
     }
     /// What a probe that is called now finds; open: what is still to be posted decides.
@@ -450,11 +428,6 @@ private:
     void post_probe(Rank rank);
     void answer_probe(Rank rank);
     void match(std::uint32_t id, double posted_s);
-    void count_size(const Message& message);
-    /// Was the message posted while its receiver computed, which found it by a probe?
-    [[nodiscard]] static bool found_computing(const RankState& receiver, const Message& message) noexcept {
-        return receiver.found_s != never && message.ready_s > receiver.left_s && message.ready_s < receiver.found_s;
-    }
     /// Gives the message the costs of one whose receiver computes between its probes, where the network knows them.
     void become_busy(Message& message);
     void meet_load(Message& message);
@@ -488,7 +461,9 @@ private:
     void end_operation(Rank rank);
     void trace_operation(const RankState& state, Rank rank, double end_s);
     void add_unexpected(RankState& state, std::uint32_t id) noexcept;
-    void remove_unexpected(RankState& state, std::uint32_t id) noexcept;
+    /// The first message for `wanted`, or none. It becomes busy if it was posted while its receiver computed, which
+    /// found it by a probe.
+    std::uint32_t take_unexpected(RankState& receiver, const Unmatched& wanted) noexcept;
     [[nodiscard]] double visible_s(const Message& message) const noexcept; // for MPI_Iprobe; never: not known yet
     [[nodiscard]] std::uint32_t first_for(const RankState& state, const Unmatched& wanted) const noexcept;
     [[nodiscard]] double latency_s(const Message& message) const;

@@ -61,7 +61,7 @@ void Engine::wake_who_asks(std::uint32_t id) {
         return;
     }
     state.awaiting = false;
-    if (state.operation.kind == Operation::Kind::learn_arrival) {
+    if (state.operation.kind == Kind::learn_arrival) {
         state.date_answer_s = date_s;
         end_operation(message.to);
         return;

@@ -55,12 +55,8 @@ void Engine::open_receive(Rank rank) {
         trace_call(rank, Call::irecv, request.peer, request.tag, state.clock_s, 0.0);
     }
     const Unmatched receive{request.peer, request.tag, number};
-    const std::uint32_t found = first_for(state, receive);
+    const std::uint32_t found = take_unexpected(state, receive);
     if (found != none) {
-        remove_unexpected(state, found);
-        if (found_computing(state, messages_[found])) {
-            become_busy(messages_[found]);
-        }
         match_request(found, number);
     } else {
         requests.unmatched.push_back(receive);
@@ -93,7 +89,7 @@ void Engine::match_request(std::uint32_t id, std::uint32_t number) {
     request.nth = message.nth;
     message.matched = true;
     message.receive_request = number;
-    count_size(message);
+    count_size(statistics_, message.link_class, message.bytes);
     if (!message.started) {
         const double date_s = std::max(message.ready_s, request.posted_s);
         if (date_s > now_s_ && !message.local) {
@@ -166,7 +162,7 @@ Engine::Awaiter<void> Engine::wait(Rank rank, std::span<const std::uint32_t> req
     own.waited.assign(requests.begin(), requests.end());
     own.call = call;
     own.for_any = for_any;
-    return operation<void>(rank, {.kind = Operation::Kind::wait});
+    return operation<void>(rank, {.kind = Kind::wait});
 }
 
 void Engine::post_wait(Rank rank) {
@@ -214,11 +210,8 @@ void Engine::pay(Rank rank, Request& request, Wait& waited) {
         request.overhead_s *= took_s > 0.0 ? std::clamp((state.posted_s - request.posted_s) / took_s, 0.0, 1.0) : 1.0;
     }
     if (request.done_s > state.clock_s) {
-        const Wait wait = Wait::until(request.done_s, state.clock_s, request.start_s,
-                                      request.done_s - request.start_s - request.lone_s);
-        waited.late_s += wait.late_s;
-        waited.transfer_s += wait.transfer_s;
-        waited.contention_s += wait.contention_s;
+        waited.add(Wait::until(request.done_s, state.clock_s, request.start_s,
+                               request.done_s - request.start_s - request.lone_s));
         state.clock_s = request.done_s;
     }
     spend(rank, Share::overhead, request.overhead_s);
@@ -246,22 +239,14 @@ void Engine::end_wait(Rank rank) {
     }
     waited.add_to(state.shares_s);
     if (trace_.on() && traced(rank)) {
-        TraceRow row{.code = static_cast<std::int16_t>(requests.call),
-                     .start_s = state.posted_s,
-                     .duration_s = state.clock_s - state.posted_s,
-                     .late_s = waited.late_s,
-                     .transfer_s = waited.transfer_s,
-                     .contention_s = waited.contention_s};
+        double received_bytes = 0.0;
         for (const std::uint32_t number : requests.waited) {
-            const Request& request = requests.of[number];
-            row.size_bytes += request.receives ? request.bytes : 0.0;
-            if (requests.waited.size() == 1) {
-                row.peer = static_cast<std::int32_t>(request.peer);
-                row.tag = request.tag == any ? -1 : static_cast<std::int64_t>(request.tag);
-                row.size_bytes = request.bytes;
-            }
+            received_bytes += requests.of[number].receives ? requests.of[number].bytes : 0.0;
         }
-        record(rank, row);
+        const bool for_one = requests.waited.size() == 1;
+        const Request one = for_one ? requests.of[requests.waited.front()] : Request{};
+        trace_call(rank, requests.call, one.peer, one.tag, state.posted_s, state.clock_s - state.posted_s,
+                   for_one ? one.bytes : received_bytes, waited);
     }
     resume(rank, state.clock_s);
 }
@@ -271,7 +256,7 @@ void Engine::end_wait(Rank rank) {
 void Engine::begin_agent(Rank agent, double date_s) {
     RankState& state = ranks_[agent];
     state.clock_s = std::max(state.clock_s, date_s);
-    state.operation.kind = Operation::Kind::none;
+    state.operation.kind = Kind::none;
     ready_.push_back(agent);
 }
 

@@ -47,9 +47,7 @@ void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
         const double share = moving_s > 0.0 ? std::min(1.0, (seconds - taken.late_s) / moving_s) : 0.0;
         taken.transfer_s = share * wait.transfer_s;
         taken.contention_s = share * wait.contention_s;
-        wait.late_s -= taken.late_s;
-        wait.transfer_s -= taken.transfer_s;
-        wait.contention_s -= taken.contention_s;
+        wait.add(taken, -1.0);
         return taken;
     };
     const double done_s = end_s + state.receive_overhead_s;
@@ -62,9 +60,9 @@ void Engine::trace_operation(const RankState& state, Rank rank, double end_s) {
         trace_call(rank, call, operation.receive_from, operation.receive_tag, from_s, to_s - from_s,
                    state.received_bytes, waited);
     };
-    if (operation.kind == Operation::Kind::send) {
+    if (operation.kind == Kind::send) {
         of_send(operation.synchronous ? Call::ssend : Call::send, posted_s, end_s, wait);
-    } else if (operation.kind == Operation::Kind::receive) {
+    } else if (operation.kind == Kind::receive) {
         if (operation.two_calls) {
             of_receive(Call::irecv, posted_s, posted_s, {});
         }
@@ -98,9 +96,9 @@ std::string Engine::who_waits_for_whom(const std::vector<Task>& tasks) const {
         const RankState& state = ranks_[rank];
         text += named > 1 ? "; rank " : " rank ";
         text += std::to_string(rank);
-        if (state.operation.kind == Operation::Kind::join) {
+        if (state.operation.kind == Kind::join) {
             text += " waits for the others of its group";
-        } else if (state.operation.kind == Operation::Kind::wait) {
+        } else if (state.operation.kind == Kind::wait) {
             text += " waits for " + std::to_string(requests_[rank].left) + " of its requests";
         } else if (state.receive_pending || state.awaiting) {
             text += " waits for a message from rank " + std::to_string(state.operation.receive_from) + " (tag " +

@@ -24,7 +24,6 @@ void Engine::start_transfer(std::uint32_t id, double date_s) {
 }
 
 void Engine::become_busy(Message& message) {
-    using models::LinkClass;
     const bool same = same_node(message.from, message.to);
     const models::NetworkClass& busy = same ? network_.loopback_busy : network_.remote_busy;
     if (busy.segments.empty() || (!same && load_matters())) {
@@ -50,8 +49,8 @@ void Engine::become_busy(Message& message) {
 /// A rendezvous between nodes takes what it does between quiet ones, and of what it takes longer between nodes whose
 /// other cores all compute the share of those that compute now.
 void Engine::meet_load(Message& message) {
-    const double load = 0.5 * (load_.share(ranks_[message.from].node, now_s_) +
-                               load_.share(ranks_[message.to].node, now_s_));
+    const double load =
+        0.5 * (load_.share(ranks_[message.from].node, now_s_) + load_.share(ranks_[message.to].node, now_s_));
     if (load <= 0.0) {
         return;
     }
@@ -61,10 +60,7 @@ void Engine::meet_load(Message& message) {
     const double busy_byte_s = 1.0 / busy.bandwidth_Bps;
     message.load_byte_s = std::max(load * busy_byte_s - 1.0 / message.segment->bandwidth_Bps,
                                    load * (busy_byte_s - 1.0 / quiet.bandwidth_Bps));
-    if (counts_sizes_) {
-        statistics_.use[static_cast<std::size_t>(models::LinkClass::remote_busy)].note(network_.remote_busy, busy,
-                                                                                       message.bytes);
-    }
+    count_size(statistics_, LinkClass::remote_busy, message.bytes);
 }
 
 double Engine::latency_s(const Message& message) const {
@@ -106,8 +102,8 @@ Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, dou
 
 double Engine::least_transfer_s(double bytes) const noexcept {
     double least_s = never;
-    for (std::size_t which = 0; which < models::link_class_count; ++which) {
-        const models::NetworkClass& network = network_.of(static_cast<models::LinkClass>(which));
+    for (const auto member : models::Network::classes) {
+        const models::NetworkClass& network = network_.*member;
         if (!network.segments.empty()) {
             const models::Segment& segment = network.at(bytes);
             const double factor = with_noise_ ? segment.least_noise_factor() : 1.0;
@@ -118,13 +114,10 @@ double Engine::least_transfer_s(double bytes) const noexcept {
 }
 
 bool Engine::may_be_eager(double bytes) const noexcept {
-    for (std::size_t which = 0; which < models::link_class_count; ++which) {
-        const models::NetworkClass& network = network_.of(static_cast<models::LinkClass>(which));
-        if (!network.segments.empty() && network.at(bytes).protocol == models::Protocol::eager) {
-            return true;
-        }
-    }
-    return false;
+    return std::ranges::any_of(models::Network::classes, [&](const auto member) {
+        const models::NetworkClass& network = network_.*member;
+        return !network.segments.empty() && network.at(bytes).protocol == models::Protocol::eager;
+    });
 }
 
 void Engine::start_flow(std::uint32_t id) {
@@ -205,7 +198,7 @@ void Engine::arrive(std::uint32_t id, double date_s) {
         RankState& sender = ranks_[from];
         sender.send_pending = false;
         sender.send_done_s = std::max(sender.send_done_s, date_s);
-        if (sender.operation.kind == Operation::Kind::send || sender.arrival_s < date_s || sender.receive_pending) {
+        if (sender.operation.kind == Kind::send || sender.arrival_s < date_s || sender.receive_pending) {
             sender.wait = Wait::until(date_s, message.ready_s, message.start_s, beyond_s);
         }
         finish_if_complete(from);

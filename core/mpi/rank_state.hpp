@@ -19,6 +19,9 @@ using Shares = std::array<double, share_count>;
 [[nodiscard]] inline double& part(Shares& shares, Share which) noexcept {
     return shares[static_cast<std::size_t>(which)];
 }
+[[nodiscard]] inline double part(const Shares& shares, Share which) noexcept {
+    return shares[static_cast<std::size_t>(which)];
+}
 
 inline constexpr std::uint32_t no_message = 0xFFFFFFFFU;
 
@@ -35,6 +38,11 @@ struct Wait {
         const double late_s = std::clamp(start_s - from_s, 0.0, wait_s);
         const double contention_s = std::clamp(beyond_s, 0.0, wait_s - late_s);
         return {late_s, wait_s - late_s - contention_s, contention_s};
+    }
+    void add(const Wait& other, double sign = 1.0) noexcept {
+        late_s += sign * other.late_s;
+        transfer_s += sign * other.transfer_s;
+        contention_s += sign * other.contention_s;
     }
     void add_to(Shares& shares) const noexcept {
         part(shares, Share::late) += late_s;
@@ -101,7 +109,7 @@ struct alignas(128) Message { // one pair of cache lines
     double ready_s = 0.0;  // the sender has paid its overhead
     double start_s = 0.0;  // of the transfer
     double noise_factor = 1.0;
-    double extra_s = 0.0;   // of the transfer, on top of its segment
+    double extra_s = 0.0;        // of the transfer, on top of its segment
     double load_latency_s = 0.0; // what cores that compute when the transfer begins add, and to the time of a byte
     double load_byte_s = 0.0;
     double arrival_s = 0.0; // valid when known

@@ -19,9 +19,7 @@ std::vector<std::uint32_t> nodes_of_ranks(const models::Machine& machine,
 }
 
 void collect(RunResult& result, Engine& engine, const models::MachineDay& day) {
-    result.messages = engine.statistics().messages;
-    result.bytes = engine.statistics().bytes;
-    result.message_use = engine.statistics().use;
+    static_cast<Statistics&>(result) = engine.statistics();
     for (Rank rank = 0; rank < engine.size(); ++rank) {
         result.rank_shares_s.push_back(engine.shares_s(rank));
     }
@@ -33,7 +31,7 @@ void collect(RunResult& result, Engine& engine, const models::MachineDay& day) {
 
 void add_up_shares(RunResult& result) {
     for (const Shares& shares_s : result.rank_shares_s) {
-        const double computing_s = shares_s[static_cast<std::size_t>(Share::compute)];
+        const double computing_s = part(shares_s, Share::compute);
         result.computing_s += computing_s;
         result.waiting_s += std::accumulate(shares_s.begin(), shares_s.end(), -computing_s);
     }

@@ -14,14 +14,11 @@
 namespace lepaute::mpi {
 
 /// One simulated run.
-struct RunResult {
-    double time_s = 0.0; // maximum over ranks
-    std::uint64_t messages = 0;
-    double bytes = 0.0;
-    std::array<models::MessageUse, models::link_class_count> message_use; // where the fitted sizes are known
-    double computing_s = 0.0;                                             // over all ranks
-    double waiting_s = 0.0;                                               // over all ranks, inside communication calls
-    std::vector<Shares> rank_shares_s;                                    // per rank: where its time went
+struct RunResult : Statistics {
+    double time_s = 0.0;               // maximum over ranks
+    double computing_s = 0.0;          // over all ranks
+    double waiting_s = 0.0;            // over all ranks, inside communication calls
+    std::vector<Shares> rank_shares_s; // per rank: where its time went
     models::KernelSet kernel_set;
     std::vector<models::KernelUse> kernels; // in the order of the set
     std::span<const std::string_view> stage_names;
@@ -77,6 +74,23 @@ inline void trace_kernel(Engine& engine, Rank rank, models::KernelNumber kernel,
                              .m = size.m,
                              .n = size.n,
                              .k = size.k});
+    }
+}
+
+/// The next call of `kernel` on `rank`: its time passes, and it gets its row.
+inline void call_kernel(Engine& engine, models::MachineDay& day, Rank rank, models::KernelNumber kernel,
+                        const models::Size& size) {
+    const double seconds = day.duration_s(rank, kernel, size);
+    trace_kernel(engine, rank, kernel, size, engine.clock(rank), seconds);
+    engine.compute(rank, seconds);
+}
+
+/// A row for a phase that ends now, where one is asked for.
+inline void trace_phase(Engine& engine, Rank rank, int phase, TraceRow row) {
+    if (engine.trace().on() && engine.traced(rank)) {
+        row.code = static_cast<std::int16_t>(first_phase_code + phase);
+        row.duration_s = engine.clock(rank) - row.start_s;
+        engine.record(rank, row);
     }
 }
 

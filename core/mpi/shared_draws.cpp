@@ -55,7 +55,7 @@ SharedDraws::SharedDraws(const RunResult& result, const models::Machine& machine
         call.drawn_s = cost.mean_s * cost.factor;
     }
     for (std::size_t which = 0; which < models::link_class_count; ++which) {
-        const models::MessageUse& use = result.message_use.at(which);
+        const models::MessageUse& use = result.use.at(which);
         has_messages_.at(which) = use.messages > 0;
         mean_bytes_.at(which) = use.messages > 0 ? use.bytes / static_cast<double>(use.messages) : 0.0;
     }

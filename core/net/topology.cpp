@@ -60,9 +60,7 @@ Topology Topology::single_switch(std::uint32_t nodes, const TopologyOptions& opt
 }
 
 Topology Topology::plain_switch(std::uint32_t nodes, double link_Bps) {
-    TopologyOptions options;
-    options.levels = {{link_Bps, 0.0}};
-    return single_switch(nodes, options);
+    return single_switch(nodes, {.levels = {{link_Bps, 0.0}}});
 }
 
 Topology Topology::fat_tree(const FatTree& tree, const TopologyOptions& options) {

@@ -10,9 +10,9 @@
 #include <utility>
 
 using namespace lepaute;
-using mpi::Engine;
 using mpi::Rank;
 using mpi::Task;
+using tests::Engine;
 using tests::network;
 
 namespace {
@@ -133,9 +133,8 @@ TEST(Engine, BetweenNodesARendezvousCostsWhatTheLoadOfBothNodesSaysAndNothingEls
         const models::Network net = with_busy_receivers();
         const double quiet_s = transfer_s(false, false, bytes);
         EXPECT_NEAR(quiet_s, received_s(net, false, bytes, [](Engine&) -> Task { co_return; }) - 0.5, 1e-12);
-        const double more_s = bytes < 1000.0 ? 0.0
-                                             : net.remote_busy.at(bytes).one_way_s(bytes) -
-                                                   net.remote.at(bytes).one_way_s(bytes);
+        const double more_s =
+            bytes < 1000.0 ? 0.0 : net.remote_busy.at(bytes).one_way_s(bytes) - net.remote.at(bytes).one_way_s(bytes);
         EXPECT_NEAR(transfer_s(true, true, bytes), quiet_s + more_s, 1e-9);
         EXPECT_NEAR(transfer_s(true, false, bytes), quiet_s + more_s / 2, 1e-9);
         EXPECT_NEAR(transfer_s(false, true, bytes), quiet_s + more_s / 2, 1e-9);

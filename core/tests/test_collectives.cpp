@@ -7,17 +7,17 @@
 #include <bit>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 
 using namespace lepaute;
 using mpi::Algorithm;
 using mpi::Communicator;
-using mpi::Engine;
 using mpi::Member;
 using mpi::Rank;
 using mpi::Task;
+using tests::Engine;
+using tests::first;
 using enum mpi::Algorithm;
 using enum mpi::Carried;
 using enum mpi::Direction;
@@ -40,13 +40,6 @@ models::Network latency_only(models::Protocol protocol = models::Protocol::eager
         segment.receive.intercept_s = receive_s;
     }
     return tests::network_of({segment}, 1e300);
-}
-
-/// The first ranks, in order.
-std::vector<Rank> ranks(std::uint32_t size) {
-    std::vector<Rank> all(size);
-    std::iota(all.begin(), all.end(), 0U);
-    return all;
 }
 
 Task broadcast(Member me, double bytes, std::uint32_t root) {
@@ -98,11 +91,11 @@ Outcome run_on(Engine& engine, const Communicator& communicator, const Collectiv
 /// `size` ranks, each on a node of its own, of which `late` begins at 1 s.
 Outcome run(const Collective& collective, std::uint32_t size, double bytes = 8.0,
             const models::Network& network = latency_only(), Rank late = mpi::any) {
-    Engine engine(network, ranks(size), size, 1, false);
+    Engine engine(network, first(size), size, 1, false);
     if (late < size) {
         engine.compute(late, 1.0);
     }
-    return run_on(engine, {ranks(size)}, collective, bytes);
+    return run_on(engine, {first(size)}, collective, bytes);
 }
 Outcome run(const std::string& name, std::uint32_t size, double bytes = 8.0,
             const models::Network& network = latency_only(), Rank late = mpi::any) {
@@ -196,7 +189,7 @@ TEST(Collectives, AlgorithmsOfLibrariesSendTheirMessagesWhetherSendersWaitOrNot)
             latency_only(number % 2 == 0 ? models::Protocol::eager : models::Protocol::rendezvous);
         for (const Expected& expected : of_libraries(size, root)) {
             Communicator communicator;
-            communicator.ranks = ranks(size);
+            communicator.ranks = first(size);
             std::ranges::reverse(communicator.ranks);
             Engine engine(network, communicator.ranks, size, 1, false);
             engine.use_requests(mpi::Matching::by_name);
@@ -307,7 +300,7 @@ TEST(Collectives, AnyMemberCanBeTheRoot) {
 // Ranks 7, 2 and 5 of nine, in that order: nobody else is disturbed.
 TEST(Collectives, ACommunicatorIsAnyListOfRanks) {
     for (const auto& [name, collective] : collectives()) {
-        Engine engine(latency_only(), ranks(9), 9, 1, false);
+        Engine engine(latency_only(), first(9), 9, 1, false);
         const Communicator communicator{{7, 2, 5}};
         const Outcome outcome = run_on(engine, communicator, collective, 8.0);
         for (Rank rank = 0; rank < 9; ++rank) {
@@ -335,13 +328,13 @@ TEST(Collectives, AnAllreduceEndsNowhereBeforeItsLastMemberBegins) {
 // Four ranks a node, so that messages inside a node have noise; a seed repeats, another one does not.
 TEST(Collectives, ASeedRepeatsBitForBit) {
     const models::Network noisy = latency_only(models::Protocol::eager, 0.3);
-    std::vector<std::uint32_t> nodes = ranks(13);
+    std::vector<std::uint32_t> nodes = first(13);
     std::ranges::for_each(nodes, [](std::uint32_t& node) { node /= 4; });
     for (const auto& [name, collective] : collectives()) {
         std::set<std::vector<double>> outcomes;
         for (const std::uint64_t seed : {3U, 3U, 4U}) {
             Engine engine(noisy, nodes, 4, seed, true);
-            outcomes.insert(run_on(engine, {ranks(13)}, collective, 13 * 8.0).clocks_s);
+            outcomes.insert(run_on(engine, {first(13)}, collective, 13 * 8.0).clocks_s);
         }
         EXPECT_EQ(outcomes.size(), 2U) << name;
     }

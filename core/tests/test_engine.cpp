@@ -9,10 +9,10 @@
 #include <vector>
 
 using namespace lepaute;
-using mpi::Engine;
 using mpi::Rank;
 using mpi::Task;
 using tests::eager_latency;
+using tests::Engine;
 using tests::network;
 using tests::rendezvous_latency;
 using tests::send_to_other_half;
@@ -79,7 +79,7 @@ TEST(Engine, ExchangeOfEqualMessagesEndsAtTheSameTimeOnBothSides) {
     Engine engine = two_nodes();
     engine.run([&](Rank rank) -> Task {
         engine.compute(rank, 0.1 * rank);
-        co_await engine.exchange(rank, 1 - rank, 7, 5000.0);
+        co_await engine.send_receive(rank, 1 - rank, 7, 5000.0, 1 - rank, 7);
     });
     EXPECT_NEAR(engine.clock(0), 0.1 + 1e-3 + rendezvous_latency + 5.0 + 2e-3, 1e-9);
     EXPECT_NEAR(engine.clock(1), engine.clock(0), 1e-12);
@@ -98,7 +98,7 @@ TEST(Engine, AnExchangePostsItsReceiveBeforeItSends) {
             Engine engine(slow, {0, other}, 2, 1, false);
             engine.run([&](Rank rank) -> Task {
                 engine.compute(rank, rank == 1 ? late_s : 0.0);
-                co_await engine.exchange(rank, 1 - rank, 7, rank == 0 ? 50.0 : 5000.0);
+                co_await engine.send_receive(rank, 1 - rank, 7, rank == 0 ? 50.0 : 5000.0, 1 - rank, 7);
             });
             EXPECT_NEAR(engine.clock(0), late_s + rendezvous_latency + 5.0 + 2e-3, 1e-9) << other << late_s;
             EXPECT_NEAR(engine.clock(1), late_s + rendezvous_latency + 5.0 + 2e-3, 1e-9) << other << late_s;
@@ -200,7 +200,7 @@ TEST(Engine, DeadlockNamesSendersThatNobodyReceivesFrom) {
         if (rank == 0) {
             co_await engine.send(0, 1, 3, 5000.0); // a rendezvous
         } else if (rank == 2) {
-            co_await engine.send_synchronous(2, 1, 4, 0.0);
+            co_await engine.send(2, 1, 4, 0.0, true);
         }
     };
     EXPECT_EQ(deadlock_of(engine, program),
@@ -209,7 +209,7 @@ TEST(Engine, DeadlockNamesSendersThatNobodyReceivesFrom) {
 
 TEST(Engine, DeadlockNamesThoseWhoMeetAndThoseWhoProbe) {
     Engine engine(network(), {0, 1, 1}, 2, 1, false);
-    Engine::Meeting meeting{2, {}};
+    mpi::Meeting meeting{2, {}};
     const auto program = [&](Rank rank) -> Task {
         if (rank == 0) {
             (void)co_await engine.join(0, meeting);
@@ -240,7 +240,7 @@ TEST(Engine, SynchronousExchangesPayForIssend) {
     Engine engine(slow, {0, 1}, 2, 1, false);
     engine.run([&](Rank rank) -> Task {
         const Rank partner = 1 - rank;
-        co_await engine.operation<void>(rank, {.kind = Engine::Operation::Kind::exchange,
+        co_await engine.operation<void>(rank, {.kind = mpi::Operation::Kind::exchange,
                                                .synchronous = true,
                                                .send_to = partner,
                                                .receive_from = partner,
@@ -375,7 +375,7 @@ TEST(Engine, UntilWaitsForADateWithoutMovingTheClock) {
 // Of three that meet the last goes on, sets the clocks of all, and releases the others.
 TEST(Engine, TheLastOfAMeetingReleasesTheOthers) {
     Engine engine(network(), {0, 1, 1}, 2, 1, false);
-    Engine::Meeting meeting{3, {}};
+    mpi::Meeting meeting{3, {}};
     std::vector<Rank> last;
     engine.run([&](Rank rank) -> Task {
         if (rank == 0) {

@@ -48,24 +48,15 @@ std::vector<Transfer> transfers(std::uint64_t seed, Rank ranks) {
 }
 
 models::Network network(bool exact, bool loopback_shared, double noise) {
-    const models::Segment eager{0.0, models::Protocol::eager, 1e-3, 1000.0, {1e-3, 1e-7}, {}, {2e-3, 1e-7}, noise};
-    models::Segment detached = eager;
-    detached.above_bytes = 100.0;
-    detached.protocol = models::Protocol::detached;
-    models::Segment rendezvous = eager;
-    rendezvous.above_bytes = 1000.0;
-    rendezvous.protocol = models::Protocol::rendezvous;
-    rendezvous.bandwidth_Bps = 4000.0; // faster than a link
-    models::Network result;
-    result.remote.segments = {eager, detached, rendezvous};
-    result.loopback = result.remote;
+    std::vector<models::Segment> segments =
+        tests::by_size({0.0, models::Protocol::eager, 1e-3, 1000.0, {1e-3, 1e-7}, {}, {2e-3, 1e-7}, noise});
+    segments.back().bandwidth_Bps = 4000.0; // faster than a link
+    models::Network result = tests::network_of(std::move(segments), 2000.0);
     for (models::Segment& segment : result.loopback.segments) {
         segment.latency_s = 1e-4;
         segment.bandwidth_Bps = 3000.0;
     }
     result.loopback_noncontiguous = result.loopback;
-    result.remote_noncontiguous = result.remote;
-    result.node_link_Bps = 2000.0;
     result.loopback_Bps = 5000.0;
     result.loopback_shared = loopback_shared;
     result.iprobe_s = 1e-4;
@@ -96,9 +87,9 @@ struct Witness {
                 engine.compute(rank, each.sender_computes_s);
                 each.posted_s = look(rank);
                 if (each.kind == 1) {
-                    co_await engine.send_synchronous(rank, each.to, each.tag, each.bytes);
+                    co_await engine.send(rank, each.to, each.tag, each.bytes, true);
                 } else if (each.kind == 4) {
-                    co_await engine.exchange(rank, each.to, each.tag, each.bytes);
+                    co_await engine.send_receive(rank, each.to, each.tag, each.bytes, each.to, each.tag);
                 } else {
                     co_await engine.send(rank, each.to, each.tag, each.bytes);
                 }
@@ -119,7 +110,7 @@ struct Witness {
                 }
                 look(rank);
                 if (each.kind == 4) {
-                    co_await engine.exchange(rank, each.from, each.tag, each.bytes);
+                    co_await engine.send_receive(rank, each.from, each.tag, each.bytes, each.from, each.tag);
                 } else {
                     co_await engine.receive(rank, each.from, each.tag);
                 }
@@ -157,9 +148,7 @@ Ran run(std::uint64_t seed, const models::Network& net, const net::Topology& top
 }
 
 net::Topology fat_tree() {
-    net::TopologyOptions options;
-    options.levels = {{2000.0, 2e-4}, {1500.0, 3e-4}};
-    return net::Topology::fat_tree({{2, 3}, {1, 2}, {1, 1}}, options);
+    return net::Topology::fat_tree({{2, 3}, {1, 2}, {1, 1}}, {.levels = {{2000.0, 2e-4}, {1500.0, 3e-4}}});
 }
 
 void check(const Ran& ran, const models::Network& net, double least_factor) {

@@ -208,17 +208,11 @@ struct Traffic {
     }
 };
 
-Topology one_switch(std::uint32_t nodes) {
-    TopologyOptions options;
-    options.levels = {{12.5e9, 0.0}};
-    return Topology::single_switch(nodes, options);
-}
+const TopologyOptions options{.levels = {{12.5e9, 0.0}}};
 
-Topology tree_of_256(std::uint32_t tops) {
-    TopologyOptions options;
-    options.levels = {{12.5e9, 0.0}};
-    return Topology::fat_tree({{32, 8}, {1, tops}, {1, 1}}, options);
-}
+Topology one_switch(std::uint32_t nodes) { return Topology::single_switch(nodes, options); }
+
+Topology tree_of_256(std::uint32_t tops) { return Topology::fat_tree({{32, 8}, {1, tops}, {1, 1}}, options); }
 
 } // namespace
 

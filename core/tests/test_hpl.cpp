@@ -33,17 +33,13 @@ models::Machine machine(std::uint32_t nodes, double latency_s, double bandwidth_
         result.kernels.push_back({.name = std::string(name), .models = {model}});
     }
     const models::Segment eager{0.0, models::Protocol::eager, latency_s, bandwidth_Bps, {}, {}, {}, 0.0};
-    models::Segment rendezvous = eager;
-    rendezvous.above_bytes = 4096.0;
-    rendezvous.protocol = models::Protocol::rendezvous;
+    const models::Segment rendezvous{4096.0, models::Protocol::rendezvous, latency_s, bandwidth_Bps, {}, {}, {}, 0.0};
     result.network = tests::network_of({eager, rendezvous}, bandwidth_Bps);
     return result;
 }
 
 hpl::Result simulate(const Parameters& parameters, const models::Machine& on, std::uint64_t seed = 1) {
-    std::vector<std::uint32_t> cores(parameters.p * parameters.q);
-    std::iota(cores.begin(), cores.end(), 0U);
-    return hpl::simulate(parameters, on, {}, cores, seed);
+    return hpl::simulate(parameters, on, {}, tests::first(parameters.ranks()), seed);
 }
 
 double kernel_time_s(const hpl::Result& result) {

@@ -57,9 +57,7 @@ void set_links(models::Network& network, const models::Segment& local, const mod
 }
 
 hpl::Result simulate(const Parameters& parameters, const models::Machine& machine, mpi::Trace trace = {}) {
-    std::vector<std::uint32_t> cores(parameters.ranks());
-    std::iota(cores.begin(), cores.end(), 0U);
-    return hpl::simulate(parameters, machine, {}, cores, 1, std::move(trace));
+    return hpl::simulate(parameters, machine, {}, tests::first(parameters.ranks()), 1, std::move(trace));
 }
 
 /// The rows of a trace that wait for the messages of pivot exchanges.
@@ -200,25 +198,19 @@ Parameters one_leaf(std::int64_t n, std::int64_t nb, std::uint32_t p, std::uint3
     return parameters;
 }
 
+void expect_critical_path(const Parameters& parameters) {
+    const double time_s = simulate(parameters, free_messages(static_cast<std::uint32_t>(parameters.ranks()))).time_s;
+    EXPECT_NEAR(time_s / CriticalPath(parameters).seconds(), 1.0, 1e-12) << parameters.p << "x" << parameters.q;
+}
+
 } // namespace
 
 TEST(HplPath, WithFreeMessagesTheTimeIsTheCriticalPathOfTheKernels) {
-    for (const auto& [p, q] : {std::pair{1U, 1U},
-                               {1U, 4U},
-                               {4U, 1U},
-                               {2U, 2U},
-                               {2U, 3U},
-                               {3U, 2U},
-                               {4U, 4U},
-                               {3U, 5U},
-                               {5U, 3U},
-                               {7U, 2U},
-                               {8U, 4U},
-                               {11U, 1U}}) {
+    constexpr auto grids = std::to_array<std::array<std::uint32_t, 2>>(
+        {{1, 1}, {1, 4}, {4, 1}, {2, 2}, {2, 3}, {3, 2}, {4, 4}, {3, 5}, {5, 3}, {7, 2}, {8, 4}, {11, 1}});
+    for (const auto& [p, q] : grids) {
         for (const std::int64_t n : {200, 301}) { // a multiple of the block size, and not
-            const Parameters parameters = one_leaf(n, 20, p, q);
-            const double expected = CriticalPath(parameters).seconds();
-            EXPECT_NEAR(simulate(parameters, free_messages(p * q)).time_s / expected, 1.0, 1e-12) << p << "x" << q;
+            expect_critical_path(one_leaf(n, 20, p, q));
         }
     }
 }
@@ -231,8 +223,7 @@ TEST(HplPath, EveryRingHasItsCriticalPath) {
                 Parameters parameters = one_leaf(330, 10, 3, q);
                 parameters.bcast = ring;
                 parameters.pmap = order;
-                const double expected = CriticalPath(parameters).seconds();
-                EXPECT_NEAR(simulate(parameters, free_messages(3 * q)).time_s / expected, 1.0, 1e-12) << q;
+                expect_critical_path(parameters);
             }
         }
     }

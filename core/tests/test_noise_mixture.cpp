@@ -9,9 +9,9 @@
 
 using namespace lepaute;
 using models::NoiseMode;
-using mpi::Engine;
 using mpi::Rank;
 using mpi::Task;
+using tests::Engine;
 
 namespace {
 

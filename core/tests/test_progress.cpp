@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 using namespace lepaute;
-using mpi::Engine;
 using mpi::Rank;
 using mpi::Task;
+using tests::Engine;
 
 namespace {
 
@@ -40,30 +40,22 @@ TEST(Progress, CountsTheStepsOfAllRanksAsTheyBegin) {
         EXPECT_GE(now, before);
         moves += now > before ? 1 : 0;
         before = now;
-        return engine.exchange(rank, 1 - rank, 7, 50.0);
+        return engine.send_receive(rank, 1 - rank, 7, 50.0, 1 - rank, 7);
     });
     EXPECT_GT(moves, 10); // within the run
     EXPECT_EQ(progress.begun_steps, 2U * rounds);
 }
 
-TEST(Progress, EndsTheRunWhenItIsCancelled) {
-    mpi::Progress progress;
-    int steps = 0;
-    const auto exchange = [&](Engine& engine, Rank rank, int) {
-        progress.cancelled = ++steps >= 1000;
-        return engine.exchange(rank, 1 - rank, 7, 50.0);
-    };
-    EXPECT_THROW(run(progress, exchange), std::runtime_error);
-    EXPECT_LT(steps, 1000 + 2 * 16);
-}
-
-TEST(Progress, EndsARunWhoseRanksOnlySendYet) {
-    mpi::Progress progress;
-    int sends = 0;
-    const auto send = [&](Engine& engine, Rank rank, int) {
-        progress.cancelled = ++sends >= 1000;
-        return engine.send(rank, 1 - rank, 7, 50.0);
-    };
-    EXPECT_THROW(run(progress, send), std::runtime_error);
-    EXPECT_LT(sends, 1000 + 2 * 16);
+TEST(Progress, EndsTheRunWhenItIsCancelledAlsoWhileRanksOnlySendYet) {
+    for (const bool receives : {true, false}) {
+        mpi::Progress progress;
+        int calls = 0;
+        const auto call = [&](Engine& engine, Rank rank, int) {
+            progress.cancelled = ++calls >= 1000;
+            return receives ? engine.send_receive(rank, 1 - rank, 7, 50.0, 1 - rank, 7)
+                            : engine.send(rank, 1 - rank, 7, 50.0);
+        };
+        EXPECT_THROW(run(progress, call), std::runtime_error);
+        EXPECT_LT(calls, 1000 + 2 * 16);
+    }
 }

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <deque>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,11 +15,11 @@
 using namespace lepaute;
 using mpi::any;
 using mpi::Call;
-using mpi::Engine;
 using mpi::Matching;
 using mpi::Rank;
 using mpi::Task;
 using tests::eager_latency;
+using tests::Engine;
 using tests::network;
 using tests::rendezvous_latency;
 
@@ -28,13 +27,8 @@ namespace {
 
 /// Each rank on a node of its own.
 struct EngineOf : Engine {
-    EngineOf(Rank ranks, Matching matching) : Engine(tests::network(), nodes(ranks), ranks, 1, false) {
+    EngineOf(Rank ranks, Matching matching) : Engine(tests::network(), tests::first(ranks), ranks, 1, false) {
         use_requests(matching);
-    }
-    static std::vector<std::uint32_t> nodes(Rank ranks) {
-        std::vector<std::uint32_t> made(ranks);
-        std::iota(made.begin(), made.end(), 0U);
-        return made;
     }
 };
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 #include <set>
 
 using namespace lepaute;
@@ -41,9 +40,7 @@ Parameters box(std::array<std::uint32_t, 3> grid, std::array<std::int64_t, 3> ce
 }
 
 Result run(const Parameters& parameters, const models::Machine& on = machine(), std::uint64_t seed = 1) {
-    std::vector<std::uint32_t> cores(std::size_t{parameters.grid[0]} * parameters.grid[1] * parameters.grid[2]);
-    std::iota(cores.begin(), cores.end(), 0U);
-    return stencil::simulate(parameters, on, {}, cores, seed);
+    return stencil::simulate(parameters, on, {}, tests::first(parameters.ranks()), seed);
 }
 
 } // namespace

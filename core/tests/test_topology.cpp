@@ -12,10 +12,7 @@ using namespace lepaute::net;
 namespace {
 
 TopologyOptions options(std::vector<std::string> removed = {}) {
-    TopologyOptions made;
-    made.levels = {{10.0, 0.0}};
-    made.removed = std::move(removed);
-    return made;
+    return {.levels = {{10.0, 0.0}}, .removed = std::move(removed)};
 }
 
 std::vector<LinkId> route(const Topology& topology, std::uint32_t a, std::uint32_t b) {

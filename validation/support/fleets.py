@@ -21,7 +21,6 @@ def fleet_values(
     streams: Floats | Mapping[str, Floats],
     *,
     noise: float = NOISE,
-    level: float = 1e12,
     seed: int = 1,
     cluster: str = "sim",
     cpus: int = CPUS_A_NODE,
@@ -36,7 +35,7 @@ def fleet_values(
     for factor, z in by_factor.items():
         rng = np.random.default_rng(seed)
         machines, days = z.shape
-        levels = level * (1 + 0.03 * rng.normal(size=(machines, 1)))
+        levels = 1e12 * (1 + 0.03 * rng.normal(size=(machines, 1)))
         hour = np.repeat(rng.uniform(0, 80_000, size=(-(-machines // cpus), days)), cpus, axis=0)
         machine, day = np.nonzero(np.isfinite(z))
         parts.append(

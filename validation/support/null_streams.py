@@ -83,14 +83,7 @@ class Evidence:
     common: Floats
 
 
-def evidence(
-    values: Floats,
-    fleet: int = 0,
-    pooled: bool = False,
-    memory: int = COMMON_MEMORY,
-    least: float = 0.0,
-    restart: int = 0,
-) -> Evidence:
+def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float = 0.0, restart: int = 0) -> Evidence:
     """Day by day.
 
     fleet : machines that have a day effect in common, 0 for none; pooled: their noise is alike too
@@ -101,7 +94,7 @@ def evidence(
     groups = np.arange(streams) // size
     state = ChangeEvidence.start(streams)
     fleets = int(groups[-1]) + 1
-    common = ChangeEvidence.start(fleets, memory)
+    common = ChangeEvidence.start(fleets, COMMON_MEMORY)
     found, shared_found = np.empty(values.shape), np.ones((fleets, days))
     effect = CommonEffect(groups)
     allowed = np.full(streams, least)

@@ -139,6 +139,7 @@ PAGES = {
 }
 
 Cells = list[list[str]]
+TABLE = re.compile(r"^\|.*\|$(?:\n\|.*\|$)+", re.MULTILINE)
 #: In the place of {cases} where a section is printed; its page names the files.
 CASES = "<!-- cases -->\n\n<!-- end cases -->"
 
@@ -148,29 +149,19 @@ def page_of(output: Path, study: str) -> Path:
     return output / next(f"{page}.md" for page, studies in PAGES.items() if study in studies)
 
 
-def write_section(output: Path, study: str, text: str, max_rows: int = ROWS) -> None:
-    """Puts the section of a study into its page, long tables left out, and its goals into data/goals.csv.
-
-    text : Markdown of the whole section
-    max_rows : of a table that stays
-    """
+def write_section(output: Path, study: str, text: str) -> None:
+    """Puts the section of a study, Markdown, into its page, long tables left out, and its goals into data/goals.csv."""
     write_goals(output / DATA / "goals.csv", study, goals_in(text))
     others = tuple(one for studies in PAGES.values() for one in studies if one.startswith(f"{study}_"))
     names = sorted(path.name for path in (output / DATA).glob(f"{study}*.csv*"))
     files = [name for name in names if not (others and name.startswith(others))]
-    replace_section(page_of(output, study), study, shortened(text, files, max_rows))
+    replace_section(page_of(output, study), study, shortened(text, files))
 
 
 def keep_tables(output: Path, study: str, text: str) -> None:
     """Writes the tables of a section that its page leaves out, and that no other file has, as data/STUDY.csv."""
-    rows: Cells = []
-
-    def collect(table: Cells) -> str:
-        if len(table) - 2 > ROWS:
-            rows.extend([table[0], *table[2:]])
-        return ""
-
-    with_tables(text, collect)
+    long = [table for table in tables_in(text) if len(table) - 2 > ROWS]
+    rows = [row for header, _, *own in long for row in (header, *own)]
     if rows:
         write_csv(output / DATA / f"{study}.csv", rows)
 
@@ -182,25 +173,25 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
     write_atomic(path, text.getvalue().encode())
 
 
-def shortened(text: str, files: Sequence[str], max_rows: int = ROWS) -> str:
+def shortened(text: str, files: Sequence[str]) -> str:
     """The text of a section as its page has it: of more than MAX_GOALS goals those that are missed and the first
-    others; in the place of any other table of more than `max_rows`, and of CASES, the files that have it. Tables that
-    no file has stay whole.
+    others; in the place of any other table of more than ROWS, and of CASES, the files that have it. Tables that no file
+    has stay whole.
     """
     links = ", ".join(f"[{name}]({DATA}/{name})" for name in files)
 
-    def short(table: Cells) -> str:
-        header, rows = table[0], table[2:]
+    def short(found: re.Match[str]) -> str:
+        header, _, *rows = table = cells_of(found.group())
         if header[-1] == "met":
             return markdown_of(fewer_goals(table))
-        return f"*{len(rows)} rows: {links}.*" if len(rows) > max_rows and files else markdown_of(table)
+        return f"*{len(rows)} rows: {links}.*" if len(rows) > ROWS and files else markdown_of(table)
 
-    return with_tables(text.replace(CASES, f"*All cases: {links}.*"), short)
+    return TABLE.sub(short, text.replace(CASES, f"*All cases: {links}.*"))
 
 
 def fewer_goals(table: Cells) -> Cells:
     """Those missed or not judged, the first of the others, and how many more there are; without an empty column."""
-    header, line, rows = table[0], table[1], table[2:]
+    header, line, *rows = table
     unmet = [row[-1] != "yes" for row in rows]
     room = max(0, MAX_GOALS - 1 - sum(unmet)) if len(rows) > MAX_GOALS else len(rows)
     kept, left = [], 0
@@ -219,18 +210,11 @@ def fewer_goals(table: Cells) -> Cells:
 def goals_in(text: str) -> list[tuple[str, ...]]:
     """A row for each goal of a section: number of its table, what, goal, reached, published, met."""
     found: list[tuple[str, ...]] = []
-    numbers = iter(range(1, 1000))
-
-    def collect(table: Cells) -> str:
-        header = table[0]
-        if header[0] == "" and header[-1] == "met":
-            number = str(next(numbers))
-            for row in table[2:]:
-                published = row[3] if len(header) == len(GOALS) - 2 else ""
-                found.append((number, *row[:3], published, row[-1]))
-        return markdown_of(table)
-
-    with_tables(text, collect)
+    judged = (table for table in tables_in(text) if table[0][0] == "" and table[0][-1] == "met")
+    for number, (header, _, *rows) in enumerate(judged, start=1):
+        for row in rows:
+            published = row[3] if len(header) == len(GOALS) - 2 else ""
+            found.append((str(number), *row[:3], published, row[-1]))
     return found
 
 
@@ -251,10 +235,9 @@ def read_goals(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def with_tables(text: str, change: Callable[[Cells], str]) -> str:
-    """A Markdown text with each of its tables replaced by what `change` makes of the cells; row 1 is the line."""
-    tables = re.compile(r"^\|.*\|$(?:\n\|.*\|$)+", re.MULTILINE)
-    return tables.sub(lambda found: change(cells_of(found.group())), text)
+def tables_in(text: str) -> list[Cells]:
+    """The cells of each table of a Markdown text; row 1 is the line."""
+    return [cells_of(table) for table in TABLE.findall(text)]
 
 
 def cells_of(table: str) -> Cells:
@@ -290,9 +273,9 @@ class Options:
         """A file of the reference data."""
         return self.reference / name
 
-    def table(self, study: str) -> Path:
-        """The table that a study writes, a row a case."""
-        return self.output / "data" / f"{study}.csv"
+    def table(self, study: str, kind: str = "csv") -> Path:
+        """The table that a study writes, a row a case; kind : csv.gz for a packed one."""
+        return self.output / "data" / f"{study}.{kind}"
 
     def write(self, name: str, frame: "pandas.DataFrame", digits: str | None = None) -> None:
         """Writes a table, whole; digits : such as %.4g."""
@@ -341,14 +324,9 @@ def options_of(
 Measure = Callable[[], pandas.DataFrame]
 
 
-def path_of(options: Options, name: str) -> Path:
-    """Where the table NAME stands."""
-    return options.output / "data" / f"{name}.csv.gz"
-
-
 def stored(options: Options, name: str, measure: Measure, digits: str | None = None) -> pandas.DataFrame:
     """The table that is there with --summarise; otherwise what `measure` gives, written with `digits` such as %.4g."""
-    path = path_of(options, name)
+    path = options.table(name, "csv.gz")
     return pandas.read_csv(path) if options.summarise else write(path, measure(), digits)
 
 
@@ -362,7 +340,7 @@ def stored_parts(
     options: Options, name: str, column: str, measures: Mapping[str, Measure], only: str | None = None
 ) -> list[pandas.DataFrame]:
     """The same of a table of several parts, named in `column`; `only`: measure this one, keep the others."""
-    path = path_of(options, name)
+    path = options.table(name, "csv.gz")
     kept = [part for part in measures if options.summarise or only not in (None, part)]
     old = pandas.read_csv(path) if kept else pandas.DataFrame({column: []})
     parts = [

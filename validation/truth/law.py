@@ -83,10 +83,7 @@ def kinds_of(number: int, seed: int) -> tuple[str, ...]:
 
 def scatter_of(kinds: tuple[str, ...]) -> Scatter:
     """What all these kinds together vary."""
-    result = PLAIN
-    for kind in kinds:
-        result = replace(result, **KINDS[kind])
-    return result
+    return replace(PLAIN, **{name: value for kind in kinds for name, value in KINDS[kind].items()})
 
 
 Floats = np.ndarray

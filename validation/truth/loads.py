@@ -20,7 +20,7 @@ from lepaute.simulate.machine.mapping import Slot as Place
 from lepaute.simulate.platform import Platform
 from truth.calibration import CLOCK_S, MAX_N, USUAL, Slot, call_rows, message_rows, observed, step_rows, write_archive
 from truth.law import GAPS, NB, Effects, Law
-from truth.runs import FIRST_DAY, SHARED_BPS, UNSHARED, modes_of, segments, truth
+from truth.runs import FIRST_DAY, SHARED_BPS, UNSHARED, piece, segments, truth
 
 Floats = np.ndarray
 #: Hz: of a core alone on its socket, and of all.
@@ -214,16 +214,5 @@ def _kernel(
         for core, each in growth.items():
             mean = [factors[core] * value for value in grown(terms, in_memory, each).values()]
             rows.append([1.0, float(core), *mean, *(law.relative_sd * value for value in mean)])
-        pieces.append(
-            {
-                "where": where or None,
-                "mean": dict(terms),
-                "noise": {
-                    "kind": "mixture",
-                    "sd": {t: law.relative_sd * v for t, v in terms.items()},
-                    "modes": modes_of(law),
-                },
-                "per_cpu": {"columns": ["node", "cpu", *terms, *(f"sd:{term}" for term in terms)], "rows": rows},
-            }
-        )
+        pieces.append(piece(law, where, terms, {term: law.relative_sd * value for term, value in terms.items()}, rows))
     return {"kernel": kernel, "pieces": pieces}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -103,10 +104,18 @@ def truth(
     )
 
 
-def modes_of(law: Law) -> list[dict[str, float]]:
-    """The noise of single calls as a mixture."""
+def piece(
+    law: Law, where: Mapping[str, Any], mean: Mapping[str, float], sd: Mapping[str, float], rows: list[list[float]]
+) -> dict[str, object]:
+    """A piece of a kernel, with the noise of single calls as a mixture; rows: node, core, and its own mean and sd."""
     parts = zip(law.modes.weight, law.modes.mean, law.modes.sd, strict=True)
-    return [{"weight": float(weight), "mean": float(mean), "sd": float(sd)} for weight, mean, sd in parts]
+    modes = [{"weight": float(weight), "mean": float(mean), "sd": float(sd)} for weight, mean, sd in parts]
+    return {
+        "where": where or None,
+        "mean": dict(mean),
+        "noise": {"kind": "mixture", "sd": dict(sd), "modes": modes},
+        "per_cpu": {"columns": ["node", "cpu", *mean, *(f"sd:{term}" for term in sd)], "rows": rows},
+    }
 
 
 def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dict[str, object]:
@@ -119,14 +128,7 @@ def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dic
             [node + 1.0, float(core), *(factor * value for value in (*mean.values(), *sd.values()))]
             for (node, core), factor in factors.items()
         ]
-        pieces.append(
-            {
-                "where": {"k": [0, int(highest)]} if np.isfinite(highest) else None,
-                "mean": mean,
-                "noise": {"kind": "mixture", "sd": sd, "modes": modes_of(law)},
-                "per_cpu": {"columns": ["node", "cpu", *mean, *(f"sd:{term}" for term in sd)], "rows": rows},
-            }
-        )
+        pieces.append(piece(law, {"k": [0, int(highest)]} if np.isfinite(highest) else {}, mean, sd, rows))
     return {"kernel": kernel, "pieces": pieces, "crowding": CROWDING if kernel in CROWDED else None}
 
 

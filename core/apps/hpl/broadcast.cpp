@@ -8,7 +8,7 @@
 
 namespace lepaute::hpl {
 
-using Kind = mpi::Engine::Operation::Kind;
+using Kind = mpi::Operation::Kind;
 
 namespace {
 

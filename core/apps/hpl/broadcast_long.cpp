@@ -10,7 +10,7 @@
 namespace lepaute::hpl {
 
 using mpi::Rank;
-using Kind = mpi::Engine::Operation::Kind;
+using Kind = mpi::Operation::Kind;
 
 namespace {
 

@@ -151,7 +151,7 @@ Task Program::factor(Place at, Panel& panel) {
     }
     const Staged staged(engine_, at.rank, panel.step, Stage::pdfact,
                         {static_cast<double>(panel.rows), static_cast<double>(panel.width), 0.0});
-    mpi::Engine::Meeting& meeting = meetings_[at.column];
+    mpi::Meeting& meeting = meetings_[at.column];
     meeting.count = parameters_.p;
     if (co_await engine_.join(at.rank, meeting)) { // the last to come
         columns_to_factor_[at.column] = panel.width;

@@ -31,33 +31,25 @@ constexpr auto words_of(Broadcast /*type*/) noexcept {
 
 enum class Factorisation : std::uint8_t { left, crout, right };
 constexpr auto words_of(Factorisation /*enum*/) noexcept {
-    return std::to_array<Word<Factorisation>>(
-        {{Factorisation::left, "left"}, {Factorisation::crout, "crout"}, {Factorisation::right, "right"}});
+    return words_in_order<Factorisation>("left", "crout", "right");
 }
 
 enum class Swap : std::uint8_t { binary_exchange, spread_roll, mix };
 constexpr auto words_of(Swap /*enum*/) noexcept {
-    return std::to_array<Word<Swap>>(
-        {{Swap::binary_exchange, "binary-exchange"}, {Swap::spread_roll, "spread-roll"}, {Swap::mix, "mix"}});
+    return words_in_order<Swap>("binary-exchange", "spread-roll", "mix");
 }
 
 /// How ranks are laid on the grid.
 enum class Order : std::uint8_t { row, column };
-constexpr auto words_of(Order /*enum*/) noexcept {
-    return std::to_array<Word<Order>>({{Order::row, "row"}, {Order::column, "column"}});
-}
+constexpr auto words_of(Order /*enum*/) noexcept { return words_in_order<Order>("row", "column"); }
 
 /// Of L1 and of U.
 enum class Form : std::uint8_t { transposed, not_transposed };
-constexpr auto words_of(Form /*enum*/) noexcept {
-    return std::to_array<Word<Form>>({{Form::transposed, "transposed"}, {Form::not_transposed, "no-transposed"}});
-}
+constexpr auto words_of(Form /*enum*/) noexcept { return words_in_order<Form>("transposed", "no-transposed"); }
 
 /// Where pivots come from: as for a random matrix, or from the first process row that has rows left.
 enum class Pivots : std::uint8_t { random, first_row };
-constexpr auto words_of(Pivots /*enum*/) noexcept {
-    return std::to_array<Word<Pivots>>({{Pivots::random, "random"}, {Pivots::first_row, "first-row"}});
-}
+constexpr auto words_of(Pivots /*enum*/) noexcept { return words_in_order<Pivots>("random", "first-row"); }
 
 /// Names are those of lepaute.Hpl.
 struct Parameters {

@@ -233,22 +233,16 @@ struct Program::ProcessColumn {
         const mpi::Engine& engine = program.engine_;
         ++in.messages;
         in.bytes += bytes;
-        if (engine.counts_sizes()) {
-            const models::NetworkClass& network = engine.class_between(from.rank, to.rank);
-            const models::LinkClass which = engine.link_class_between(from.rank, to.rank);
-            in.use[static_cast<std::size_t>(which)].note(network, network.at(bytes), bytes);
-        }
+        engine.count_size(in, engine.link_class_between(from.rank, to.rank), bytes);
     }
 
     /// The process had paid for its send at `ready`, waits until `end_s`, and pays for its receive; the other side was
     /// ready at `other_s`.
     static mpi::Wait wait(Process& process, double ready, double end_s, double other_s, double receive_s) {
-        const double waited_s = std::max(0.0, end_s - ready);
-        const double late_s = std::clamp(other_s - ready, 0.0, waited_s);
-        const mpi::Wait waited{late_s, waited_s - late_s, 0.0};
+        const mpi::Wait waited = mpi::Wait::until(end_s, ready, other_s, 0.0);
         process.spend(mpi::Share::overhead, std::max(0.0, ready - process.clock_s) + receive_s);
         waited.add_to(process.shares_s);
-        process.clock_s = ready + waited_s + receive_s;
+        process.clock_s = ready + std::max(0.0, end_s - ready) + receive_s;
         return waited;
     }
 
@@ -447,9 +441,7 @@ struct Program::ProcessColumn {
     /// Where the time of a round went, after the clock has moved.
     void note_round(std::uint32_t distance, std::uint32_t partner, const PivotRound& round, const PivotWait& wait) {
         Process& process = processes[distance];
-        const double late_s = std::max(0.0, wait.other_s - wait.ready_s);
-        const double contention_s = std::clamp(wait.contention_s, 0.0, wait.end_s - wait.ready_s - late_s);
-        const mpi::Wait waited{late_s, wait.end_s - wait.ready_s - late_s - contention_s, contention_s};
+        const mpi::Wait waited = mpi::Wait::until(wait.end_s, wait.ready_s, wait.other_s, wait.contention_s);
         waited.add_to(process.shares_s);
         process.spend(mpi::Share::overhead, round.send_s + round.receive_s);
         trace_exchange(process, processes[partner], wait.start_s, wait.ready_s, round.sent_bytes, round.received_bytes,

@@ -207,11 +207,11 @@ void Program::conclude(Result& result) {
     result.bytes = weighted(counts, [](const Totals& t) { return t.statistics.bytes; });
     for (std::size_t link = 0; link < models::link_class_count; ++link) {
         for (auto member : {&models::MessageUse::messages, &models::MessageUse::outside_messages}) {
-            result.message_use[link].*member = number([&](const Totals& t) { return t.statistics.use[link].*member; });
+            result.use[link].*member = number([&](const Totals& t) { return t.statistics.use[link].*member; });
         }
         for (auto member : {&models::MessageUse::bytes, &models::MessageUse::outside_bytes, &models::MessageUse::time_s,
                             &models::MessageUse::outside_time_s}) {
-            result.message_use[link].*member =
+            result.use[link].*member =
                 weighted(counts, [&](const Totals& t) { return t.statistics.use[link].*member; });
         }
     }
@@ -286,10 +286,8 @@ Panel Program::new_panel(const Place& at, std::int64_t start) {
 }
 
 void Program::kernel(Rank rank, Kernel kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
-    const models::Size size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
-    const double seconds = day_.duration_s(rank, kernel, size);
-    mpi::trace_kernel(engine_, rank, kernel, size, engine_.clock(rank), seconds);
-    engine_.compute(rank, seconds);
+    mpi::call_kernel(engine_, day_, rank, kernel,
+                     {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)});
 }
 
 Program::Staged::Staged(mpi::Engine& engine, Rank rank, std::int64_t step, std::optional<Stage> stage,
@@ -306,13 +304,9 @@ Program::Staged::~Staged() {
     if (!on_) {
         return;
     }
-    if (stage_ && engine_.traced(rank_)) {
-        engine_.record(rank_, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(*stage_)),
-                               .start_s = start_s_,
-                               .duration_s = engine_.clock(rank_) - start_s_,
-                               .m = size_.m,
-                               .n = size_.n,
-                               .k = size_.k});
+    if (stage_) {
+        mpi::trace_phase(engine_, rank_, static_cast<int>(*stage_),
+                         {.start_s = start_s_, .m = size_.m, .n = size_.n, .k = size_.k});
     }
     engine_.set_step(rank_, step_before_);
 }

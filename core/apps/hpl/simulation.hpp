@@ -201,7 +201,7 @@ private:
     PanelWindow<Shape> shapes_;
     Sample sample_;
     std::vector<double> began_s_;                     // per simulated step and the end: mean over ranks, less leapt_s_
-    mpi::Engine::Meeting before_leap_;                // of all ranks
+    mpi::Meeting before_leap_;                        // of all ranks
     double leapt_s_ = 0.0;                            // by which leaps have moved the clocks, mean over ranks
     std::map<std::size_t, Totals> totals_at_;         // by the indices where a span begins or ends
     std::vector<std::vector<mpi::Shares>> shares_in_; // per span and rank
@@ -209,7 +209,7 @@ private:
     mpi::Engine& engine_;
     models::MachineDay& day_;
     std::uint64_t seed_;
-    std::vector<mpi::Engine::Meeting> meetings_;   // one per process column
+    std::vector<mpi::Meeting> meetings_;           // one per process column
     struct alignas(64) RankSent : SentInPhases {}; // one cache line
     std::vector<RankSent, net::LargePages<RankSent>> rank_sent_;
     struct PlanOfStep {

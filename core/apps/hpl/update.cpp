@@ -232,7 +232,7 @@ bool Program::Update::learn_arrival() {
         const ColumnCalls all(program_, at_, panel_, columns_);
         program_.engine_.computes_until(at_.rank, program_.engine_.clock(at_.rank) + all.usual_s());
     }
-    return program_.engine_.begin(at_.rank, {.kind = mpi::Engine::Operation::Kind::learn_arrival,
+    return program_.engine_.begin(at_.rank, {.kind = mpi::Operation::Kind::learn_arrival,
                                              .receive_from = program_.rank_at(at_.row, incoming.source_column),
                                              .receive_tag = broadcast_tag(incoming)});
 }

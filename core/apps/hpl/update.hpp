@@ -13,7 +13,7 @@
 namespace lepaute::hpl {
 
 /// The part of a rank in the broadcast of a panel (broadcast.cpp).
-class Program::PanelBroadcast final : public mpi::Engine::Steps {
+class Program::PanelBroadcast final : public mpi::Steps {
 public:
     /// With probes when must_poll() asks for them; null: there is no panel.
     PanelBroadcast(Program& program, const Place& at, const Panel* panel) : program_(program), at_(at) {
@@ -56,9 +56,9 @@ private:
             staged_ = std::make_unique<Staged>(program_.engine_, at_.rank, panel_->step, stage);
         }
     }
-    bool operation(mpi::Engine::Operation::Kind kind, mpi::Rank from);
+    bool operation(mpi::Operation::Kind kind, mpi::Rank from);
     bool send_on();
-    bool post(mpi::Rank to, double bytes, mpi::Engine::Operation::Kind kind);
+    bool post(mpi::Rank to, double bytes, mpi::Operation::Kind kind);
     // broadcast_long.cpp
     bool first_piece();
     bool scatter();
@@ -76,7 +76,7 @@ private:
 };
 
 /// The update of a rank by a panel (update.cpp): row swap, triangular solve, matrix product.
-class Program::Update final : public mpi::Engine::Steps {
+class Program::Update final : public mpi::Steps {
 public:
     /// Of the first `limit` local columns (all when negative); `incoming`: a panel to probe for meanwhile, may be null.
     Update(Program& program, const Place& at, Panel& panel, std::int64_t limit, const Panel* incoming)
@@ -158,12 +158,12 @@ private:
         }
     }
     bool receive(mpi::Rank from, bool two_calls = false) {
-        return program_.engine_.begin(at_.rank, {.kind = mpi::Engine::Operation::Kind::receive,
+        return program_.engine_.begin(at_.rank, {.kind = mpi::Operation::Kind::receive,
                                                  .two_calls = two_calls,
                                                  .receive_from = from,
                                                  .receive_tag = swap_tag(panel_)});
     }
-    bool post(mpi::Engine::Operation::Kind kind, mpi::Rank to, double bytes, bool noncontiguous = false) {
+    bool post(mpi::Operation::Kind kind, mpi::Rank to, double bytes, bool noncontiguous = false) {
         return program_.engine_.begin(at_.rank, program_.counted(at_.rank, Phase::swap,
                                                                  {.kind = kind,
                                                                   .noncontiguous = noncontiguous,
@@ -172,10 +172,10 @@ private:
                                                                   .send_bytes = bytes}));
     }
     bool send(mpi::Rank to, double bytes, bool noncontiguous = false) {
-        return post(mpi::Engine::Operation::Kind::send, to, bytes, noncontiguous);
+        return post(mpi::Operation::Kind::send, to, bytes, noncontiguous);
     }
     bool exchange(mpi::Rank partner, double bytes, bool noncontiguous = false) {
-        return post(mpi::Engine::Operation::Kind::exchange, partner, bytes, noncontiguous);
+        return post(mpi::Operation::Kind::exchange, partner, bytes, noncontiguous);
     }
 
     Program& program_;

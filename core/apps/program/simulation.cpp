@@ -214,11 +214,11 @@ Task Program::run(Rank rank) {
             co_await engine_.send(rank, op.peer, op.tag, op.m);
             break;
         case Code::ssend:
-            co_await engine_.send_synchronous(rank, op.peer, op.tag, op.m);
+            co_await engine_.send(rank, op.peer, op.tag, op.m, true);
             break;
         case Code::receive: {
             const std::array<std::uint32_t, 1> request{own_requests_[rank]};
-            co_await engine_.irecv_of_recv(rank, request[0], op.peer, op.tag);
+            co_await engine_.irecv(rank, request[0], op.peer, op.tag, true);
             co_await engine_.wait_all(rank, request, mpi::Call::receive);
             break;
         }
@@ -277,11 +277,7 @@ Task Program::exchange(Rank rank, const Op& op) {
 }
 
 void Program::compute(Rank rank, const Op& op) {
-    const models::KernelNumber kernel(std::size_t{op.which});
-    const models::Size size{op.m, op.n, op.k};
-    const double seconds = day_.duration_s(rank, kernel, size);
-    mpi::trace_kernel(engine_, rank, kernel, size, engine_.clock(rank), seconds);
-    engine_.compute(rank, seconds);
+    mpi::call_kernel(engine_, day_, rank, models::KernelNumber(std::size_t{op.which}), {op.m, op.n, op.k});
 }
 
 void Program::begin_collective(Rank rank, const Op& op) {
@@ -315,9 +311,8 @@ Task Program::run_agent(Rank number) {
             co_await of_collective(me, op);
         }
         if (op.tag != mpi::any) {
-            const mpi::Shares& after_s = engine_.shares_s(number);
             const auto passed_s = [&](mpi::Share share) {
-                return after_s[static_cast<std::size_t>(share)] - before_s[static_cast<std::size_t>(share)];
+                return part(engine_.shares_s(number), share) - part(before_s, share);
             };
             engine_.end_request(own.of, op.tag - 1, engine_.clock(number), passed_s(mpi::Share::late),
                                 passed_s(mpi::Share::overhead));
@@ -336,13 +331,8 @@ Task Program::collective(Rank rank, const Op& op) {
     if (me.communicator.size() > 1) {
         co_await of_collective(me, op);
     }
-    if (engine_.trace().on() && engine_.traced(rank)) {
-        engine_.record(rank, {.code = static_cast<std::int16_t>(mpi::first_phase_code + static_cast<int>(op.code) -
-                                                                static_cast<int>(Code::barrier)),
-                              .start_s = start_s,
-                              .duration_s = engine_.clock(rank) - start_s,
-                              .size_bytes = op.m});
-    }
+    mpi::trace_phase(engine_, rank, static_cast<int>(op.code) - static_cast<int>(Code::barrier),
+                     {.start_s = start_s, .size_bytes = op.m});
 }
 
 } // namespace lepaute::program

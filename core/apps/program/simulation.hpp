@@ -44,16 +44,9 @@ enum class Code : std::uint8_t {
     reduce_scatter
 };
 constexpr auto words_of(Code /*enum*/) noexcept {
-    return std::to_array<Word<Code>>({{Code::send, "send"},           {Code::ssend, "ssend"},
-                                      {Code::receive, "receive"},     {Code::isend, "isend"},
-                                      {Code::irecv, "irecv"},         {Code::waitall, "waitall"},
-                                      {Code::waitany, "waitany"},     {Code::probe, "probe"},
-                                      {Code::exchange, "exchange"},   {Code::compute, "compute"},
-                                      {Code::step, "step"},           {Code::barrier, "barrier"},
-                                      {Code::broadcast, "bcast"},     {Code::reduce, "reduce"},
-                                      {Code::allreduce, "allreduce"}, {Code::gather, "gather"},
-                                      {Code::scatter, "scatter"},     {Code::allgather, "allgather"},
-                                      {Code::alltoall, "alltoall"},   {Code::reduce_scatter, "reduce_scatter"}});
+    return words_in_order<Code>("send", "ssend", "receive", "isend", "irecv", "waitall", "waitany", "probe", "exchange",
+                                "compute", "step", "barrier", "bcast", "reduce", "allreduce", "gather", "scatter",
+                                "allgather", "alltoall", "reduce_scatter");
 }
 [[nodiscard]] constexpr bool is_collective(Code code) noexcept { return code >= Code::barrier; }
 

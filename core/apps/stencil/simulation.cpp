@@ -45,9 +45,7 @@ public:
                 }
             }
             const models::Size seconds{0.0, cells * cell_time_of_rank_s_[rank], 0.0};
-            const double sweep_s = day_.duration_s(rank, Kernel::sweep, seconds);
-            mpi::trace_kernel(engine_, rank, Kernel::sweep, seconds, engine_.clock(rank), sweep_s);
-            engine_.compute(rank, sweep_s);
+            mpi::call_kernel(engine_, day_, rank, Kernel::sweep, seconds);
             co_await reduce_residual(rank);
         }
     }

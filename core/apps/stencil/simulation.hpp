@@ -17,10 +17,7 @@ namespace lepaute::stencil {
 
 enum class Allreduce : std::uint8_t { none, binomial, recursive_doubling, ring };
 constexpr auto words_of(Allreduce /*enum*/) noexcept {
-    return std::to_array<Word<Allreduce>>({{Allreduce::none, "none"},
-                                           {Allreduce::binomial, "binomial"},
-                                           {Allreduce::recursive_doubling, "recursive-doubling"},
-                                           {Allreduce::ring, "ring"}});
+    return words_in_order<Allreduce>("none", "binomial", "recursive-doubling", "ring");
 }
 
 /// Names are those of lepaute.Stencil.

@@ -16,16 +16,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lepaute.errors import EnvironmentProblem, InputError, LepauteError
 from lepaute.measure import schedulers
 from lepaute.simulate.tasks import available_cores
+from lepaute.study.configuration import Configurations
+from lepaute.study.evaluation import Trial
 from lepaute.study.results import Simulated, simulate
-
-if TYPE_CHECKING:
-    from lepaute.study.configuration import Configurations
-    from lepaute.study.evaluation import Trial
 
 Group = Sequence["Trial"]
 
@@ -52,7 +50,7 @@ QUIET: Mapping[str, Any] = {
 }
 
 #: Of this process, for `simulate_on_worker`.
-STUDIES: "dict[str, Configurations]" = {}
+STUDIES: dict[str, Configurations] = {}
 
 
 class Pool(Protocol):
@@ -78,7 +76,7 @@ class Pool(Protocol):
 class Threads:
     """Threads of this process; the core computes without Python's lock."""
 
-    def __init__(self, configurations: "Configurations", workers: int | None = None) -> None:
+    def __init__(self, configurations: Configurations, workers: int | None = None) -> None:
         self.workers = workers or available_cores()
         self.target_s = 0.1
         self._configurations = configurations
@@ -115,7 +113,7 @@ class DaskPool:
 
     def __init__(
         self,
-        configurations: "Configurations",
+        configurations: Configurations,
         *,
         scheduler: str = "local",
         workers: int | None = None,
@@ -196,7 +194,7 @@ def simulate_on_worker(name: str, trials: Group) -> list[Simulated]:
     return simulate(STUDIES[name], trials)
 
 
-def _plugin(name: str, configurations: "Configurations") -> Any:
+def _plugin(name: str, configurations: Configurations) -> Any:
     """What sends the study to all workers, those that come later too."""
     base: Any = import_module("distributed").WorkerPlugin
 

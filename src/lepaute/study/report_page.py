@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -25,13 +25,11 @@ from lepaute.study.evaluation import (
     same,
 )
 from lepaute.study.ranking import Ranking
+from lepaute.study.schema import Study
 from lepaute.study.sensitivity import Effects
 from lepaute.study.sobol import SobolIndices
 from lepaute.study.tune import Tuned
 from lepaute.study.whatif import WhatIfAnswer
-
-if TYPE_CHECKING:
-    from lepaute.study.schema import Study
 
 #: Shares of computing below this are not spoken of.
 MIN_EXTRAPOLATED = 0.01
@@ -65,7 +63,7 @@ class _Content(NamedTuple):
 
 
 def page_of(
-    study: "Study",
+    study: Study,
     answer: Answer,
     outcomes: Sequence[Outcome],
     caveats: Sequence[str] = (),
@@ -128,7 +126,7 @@ def page(facts: PageFacts, answer: Answer, outcomes: Sequence[Outcome] = ()) -> 
     )
 
 
-def _question_in_words(study: "Study") -> str:
+def _question_in_words(study: Study) -> str:
     response = study.responses[0]
     names = [*([SCENARIO] if study.scenarios else []), *study.factors]
     if study.question == "tune":

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from math import exp, inf, log, nan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from lepaute.kit.text import change_in_words, value_and_interval, with_interval
 from lepaute.simulate.prediction.comparing import Difference
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
+from lepaute.stats.expanding import Floats
 from lepaute.stats.student import student_quantile
+from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import (
     LESS_IS_BETTER,
     LITTLE,
@@ -39,14 +41,9 @@ from lepaute.study.evaluation import (
     shown,
     trials_of,
 )
+from lepaute.study.schema import Study
 from lepaute.study.sobol import FEWEST, SobolIndices, of_levels, quantile_of, simulations_of, sobol
 from lepaute.study.trust import Judge, decision_of
-
-if TYPE_CHECKING:
-    from lepaute.stats.expanding import Floats
-    from lepaute.study.configuration import Configurations
-    from lepaute.study.schema import Study
-
 
 #: A term of smaller p-value is called significant.
 LEVEL = 0.05
@@ -305,7 +302,7 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
     )
 
 
-def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
+def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> Floats:
     """A column for each combination of levels."""
     keys = [Point({name: point[name] for name in term}) for point in points]
     place = {key: number for number, key in enumerate(dict.fromkeys(keys))}
@@ -314,14 +311,14 @@ def _dummies(points: Sequence[Point], term: tuple[str, ...]) -> "Floats":
     return columns
 
 
-def _orthonormal(columns: "Floats") -> "Floats":
+def _orthonormal(columns: Floats) -> Floats:
     """A basis of what the columns span."""
     basis, size, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(basis[:, size > 1e-9 * max(size.max(), 1e-300)])
 
 
 def _term(
-    term: tuple[str, ...], points: Sequence[Point], basis: "Floats", values: "Floats", total: float, logarithm: bool
+    term: tuple[str, ...], points: Sequence[Point], basis: Floats, values: Floats, total: float, logarithm: bool
 ) -> Term:
     """Its sum of squares, and its F against its own variation between seeds."""
     contrasts = basis.T @ values  # (degrees, seeds)
@@ -365,7 +362,7 @@ def _enough(f: float, degrees: float, seeds: int) -> int | None:
     return next((n for n in tried if stats.f.sf(1.0 + n * of_effect, degrees, degrees * (n - 1)) < LEVEL), None)
 
 
-def _against(level: Value, differences: "Floats", logarithm: bool) -> LevelEffect:
+def _against(level: Value, differences: Floats, logarithm: bool) -> LevelEffect:
     """A level against something else, from the differences at each seed."""
     effect, low, high, seeds = float(differences.mean()), None, None, len(differences)
     if seeds > 1:
@@ -376,7 +373,7 @@ def _against(level: Value, differences: "Floats", logarithm: bool) -> LevelEffec
     return LevelEffect(level, *scaled)  # type: ignore[arg-type]
 
 
-def sensitivity(study: "Study", configurations: "Configurations", evaluate: Evaluate) -> Effects | SobolIndices:
+def sensitivity(study: Study, configurations: Configurations, evaluate: Evaluate) -> Effects | SobolIndices:
     """What the factors do to the study's first response: of levels alone by analysis of variance of all combinations
     with the study's runs, otherwise by Sobol indices within its budget of simulations.
 
@@ -394,7 +391,7 @@ def sensitivity(study: "Study", configurations: "Configurations", evaluate: Eval
     return sobol(quantiles, evaluate, rows_of(study), response=response, seed=study.seed)
 
 
-def rows_of(study: "Study") -> int:
+def rows_of(study: Study) -> int:
     """The largest power of two that the budget suffices for."""
     if study.budget.simulations is None:
         return USUAL_ROWS

@@ -5,19 +5,17 @@ that will take is estimated before it starts.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.text import counted, duration
+from lepaute.simulate.application import Application
 from lepaute.simulate.prediction import controls, predicting
 from lepaute.simulate.tasks import slowdown
+from lepaute.study.configuration import Configuration, Configurations
 from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.pools import Group, Pool, Threads
 from lepaute.study.results import Results, Simulated
-
-if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.study.configuration import Configuration, Configurations
 
 #: A group has no more trials: what a killed worker had done of it is simulated again.
 MAX_OF_GROUP = 500
@@ -42,7 +40,7 @@ class Session:
 
     def __init__(
         self,
-        configurations: "Configurations",
+        configurations: Configurations,
         results: Results | None = None,
         pool: Pool | None = None,
         *,
@@ -169,7 +167,7 @@ class Session:
             yield group
 
 
-def events_of(configuration: "Configuration", trial: Trial | None = None) -> float:
+def events_of(configuration: Configuration, trial: Trial | None = None) -> float:
     """What a trial costs, in events; a run of the study's where none is given."""
     application: Application = configuration.application
     fidelity = configuration.conditions.fidelity

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import ceil, exp, floor, log, log1p, log2, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from lepaute.errors import InputError
 from lepaute.kit.text import with_interval
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.decision import Decision
+from lepaute.stats.expanding import Floats, Integers
 from lepaute.stats.student import NORMAL_975
 from lepaute.study.evaluation import Evaluate, Further, Point, Trial, Value, answered, noun
+from lepaute.study.schema import Distribution, Factor
 from lepaute.study.trust import decision_of
-
-if TYPE_CHECKING:
-    from lepaute.stats.expanding import Floats, Integers
-    from lepaute.study.schema import Distribution, Factor
-
 
 #: From a probability to the value of a factor.
 Quantile = Callable[[float], Value]
@@ -176,13 +173,13 @@ def sobol(
     )
 
 
-def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index], list[Index], float]:
+def _indices(table: Floats, second: Floats, seed: int) -> tuple[list[Index], list[Index], float]:
     """Of the rows A, AB_1, ..., B of the design: first and total of each input, the share of noise."""
     from SALib.analyze.sobol import first_order, total_order
 
     count, inputs = len(table), table.shape[1] - 2
 
-    def estimates(rows: "Integers") -> "Floats":
+    def estimates(rows: Integers) -> Floats:
         """Of each resample, a line of `rows`: all first indices, all total ones, the noise."""
         # shape (inputs + 2, count, resamples): SALib takes samples along its first axis, and others beside it
         part, again = table.T[:, rows.T], second[rows.T]
@@ -211,7 +208,7 @@ def _indices(table: "Floats", second: "Floats", seed: int) -> tuple[list[Index],
     return indices[:inputs], indices[inputs : 2 * inputs], float(middle[-1])
 
 
-def quantile_of(factor: "Factor") -> Quantile:
+def quantile_of(factor: Factor) -> Quantile:
     """From a probability to a value of the factor."""
     if factor.levels is not None:
         return of_levels(tuple(factor.levels))
@@ -230,7 +227,7 @@ def _of_range(low: float, high: float, logarithm: bool) -> Quantile:
     return lambda u: low + u * (high - low)
 
 
-def _of_distribution(spread: "Distribution") -> Quantile:
+def _of_distribution(spread: Distribution) -> Quantile:
     if spread.low is not None and spread.high is not None:
         return _of_range(spread.low, spread.high, spread.kind == "log-uniform")
     assert spread.mean is not None

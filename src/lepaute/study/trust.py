@@ -4,19 +4,16 @@ anywhere (threads, workers, a store), and so may these.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from lepaute.simulate.conditions import Conditions
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.predicting import usual_engine
 from lepaute.simulate.prediction.trust import DRAWN, MIN_OUTSIDE, SEEDS, Trust, relative_sd
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, joined
 from lepaute.stats.control_variates import MIN_CONTROLLED, Controls
 from lepaute.stats.decision import SPOILS, Decision, Weakness
+from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial, called
-
-if TYPE_CHECKING:
-    from lepaute.simulate.conditions import Conditions
-    from lepaute.simulate.platform.schema import Platform
-    from lepaute.study.configuration import Configurations
 
 #: A point is priced for a power of two of runs, this many at least: with more runs it is rarely priced again.
 MIN_PRICED = 16
@@ -56,7 +53,7 @@ class Pricing:
     """Prices points by further trials: the first run of each once more, whose outcome tells what the draws of all its
     runs, and of further ones, do to it. These cost no budget, and are no outcomes of the study."""
 
-    def __init__(self, configurations: "Configurations", evaluate: Evaluate) -> None:
+    def __init__(self, configurations: Configurations, evaluate: Evaluate) -> None:
         self._configurations, self._evaluate = configurations, evaluate
 
     def __call__(self, outcomes_of: Mapping[Point, Sequence[Outcome]]) -> dict[Point, Controls]:
@@ -109,7 +106,7 @@ def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:
     return Decision.of(bool(is_clear) and all(point.is_shown for point in of_points), False, some)
 
 
-def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
+def _of_cables(platforms: Sequence[Platform]) -> list[str]:
     """Which cables of a fat tree carry messages, where trees with other switches are compared: the order of such trees
     depends on it."""
     trees = {
@@ -134,7 +131,7 @@ def _of_cables(platforms: "Sequence[Platform]") -> list[str]:
     ]
 
 
-def _of_slow_state(conditions: "Sequence[Conditions]") -> list[str]:
+def _of_slow_state(conditions: Sequence[Conditions]) -> list[str]:
     """That times are of any run, or leave the slow state out, where a platform has one."""
     states = {condition.state for condition in conditions if condition.platform.slow_state is not None}
     if "any" in states:
@@ -143,7 +140,7 @@ def _of_slow_state(conditions: "Sequence[Conditions]") -> list[str]:
 
 
 def caveats(
-    outcomes: Iterable[Outcome], configurations: "Configurations", trusts: Mapping[Point, Trust]
+    outcomes: Iterable[Outcome], configurations: Configurations, trusts: Mapping[Point, Trust]
 ) -> tuple[str, ...]:
     """What a reader of a study's answer must know: the warnings of its points, those that are alike as one; trusts : of
     the points that were judged."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import isnan, log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.tables import text_table
@@ -20,6 +20,7 @@ from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls
 from lepaute.stats.decision import Decision, Weakness
+from lepaute.study.configuration import Configurations
 from lepaute.study.evaluation import (
     LITTLE,
     SCENARIO,
@@ -38,12 +39,8 @@ from lepaute.study.evaluation import (
     spread,
     trials_of,
 )
+from lepaute.study.schema import PublishedResult, Study
 from lepaute.study.trust import Judge, Pricing, decision_of
-
-if TYPE_CHECKING:
-    from lepaute.study.configuration import Configurations
-    from lepaute.study.schema import PublishedResult, Study
-
 
 #: With more of the time behind runs are not doubled: that takes as long again.
 HALF_OF_TIME = 0.45
@@ -99,9 +96,9 @@ class LevelComparison:
     differences: dict[str, Difference]
     shared: bool
     same_geometry: bool = True
-    published: "tuple[PublishedResult | None, PublishedResult | None]" = (None, None)
+    published: tuple[PublishedResult | None, PublishedResult | None] = (None, None)
 
-    def published_of(self, side: Side) -> "PublishedResult | None":
+    def published_of(self, side: Side) -> PublishedResult | None:
         """What others published of one of the two sides."""
         return self.published[side is self.other]
 
@@ -330,8 +327,8 @@ class WhatIfAnswer:
 
 
 def whatif(
-    study: "Study",
-    configurations: "Configurations",
+    study: Study,
+    configurations: Configurations,
     evaluate: Evaluate,
     is_over: Callable[[float], bool] = lambda _: False,
 ) -> WhatIfAnswer:
@@ -352,8 +349,8 @@ def whatif(
 
 
 def _answer(
-    study: "Study",
-    configurations: "Configurations",
+    study: Study,
+    configurations: Configurations,
     evaluate: Evaluate,
     outcomes: Sequence[Outcome],
     runs: int,
@@ -433,7 +430,7 @@ def _side(
     return Side(level, best, {name: spread(runs, name, controls.get(best)) for name in given})
 
 
-def _paired(study: "Study", configurations: "Configurations", reference: Side, other: Side) -> Pairing | None:
+def _paired(study: Study, configurations: Configurations, reference: Side, other: Side) -> Pairing | None:
     """What two sides have in common, noise of single runs too if the study asks for it; None if one was refused."""
     if reference.refusal or other.refusal:
         return None
@@ -442,7 +439,7 @@ def _paired(study: "Study", configurations: "Configurations", reference: Side, o
     return replace(pair, run_noise=pair.run_noise and not study.compared.same_noise)
 
 
-def _published(study: "Study", setting: Point, side: Side) -> "PublishedResult | None":
+def _published(study: Study, setting: Point, side: Side) -> PublishedResult | None:
     """The figure that others published of a level at a setting; None if there is none."""
     of_side = {**setting, study.compared.factor: side.level}
     for result in study.published.results if study.published else ():

@@ -27,7 +27,7 @@ CALLS, CLOCKS, MPIRUNS = (f"observations/{name}.parquet" for name in ("calls", "
 #: Marks of the probe (process_sync.h), as bits.
 STARTED_LATE, TOOK_TOO_LONG = 1, 2
 
-_COLUMNS = {
+COLUMNS = {
     CALLS: (
         *("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call", "rank"),
         *("start_ns", "returned_ns", "end_ns", "marks", "window_ns"),
@@ -347,10 +347,10 @@ def _skews(start_ns: Any, clocks: ClockModels, first: Any) -> dict[str, Any]:
 
 def _table(archive: Archive, name: str) -> pandas.DataFrame:
     frame = archive.table(name)
-    if missing := [column for column in _COLUMNS[name] if column not in frame]:
+    if missing := [column for column in COLUMNS[name] if column not in frame]:
         raise ArchiveError(f"{archive.path}: {name} has no column {missing[0]}; it is not that of a campaign")
     later = [column for column in _LATER if name == MPIRUNS and column in frame]
-    for column in (*_COLUMNS[name], *later) if len(frame) else ():
+    for column in (*COLUMNS[name], *later) if len(frame) else ():
         if is_numeric_dtype(frame[column]) == (column in _TEXTS):
             kind = "texts" if column in _TEXTS else "numbers"
             raise ArchiveError(f"{archive.path}: {column} of {name} does not hold {kind}; it is not that of a campaign")

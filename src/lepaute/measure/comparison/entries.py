@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pandas
 
-from lepaute.measure.archive.mpi_campaign import KIND, call_table
+from lepaute.measure.archive.mpi_campaign import CALLS, COLUMNS, KIND, call_table
 from lepaute.measure.comparison.cases import NOTHING, Case, ComparisonRequest
 from lepaute.measure.experiment.entries import Content, Entry
 from lepaute.measure.experiment.workspace import Workspace
@@ -150,10 +150,6 @@ class AlgorithmSeen(Entry):
 
 
 RAW = "raw"
-_CALLS = (
-    *("mpirun", "batch", "operation", "form", "size_bytes", "synchronisation", "call", "rank"),
-    *("start_ns", "returned_ns", "end_ns", "marks", "window_ns"),
-)
 _CLOCKS = (
     *("mpirun", "rank", "before_batch", "method", "x0_ns", "y0_ns", "drift"),
     *("variance_ns2", "drift_variance", "covariance_ns", "bound_ns"),
@@ -176,7 +172,7 @@ def calls_and_clocks(workspace: Workspace, begun: Iterable[MpirunBegun]) -> "tup
         for rank in range(each.ranks):
             calls.append(_rows(workspace.folder / RAW / f"{each.stem}.r{rank}.csv", each.mpirun))
             clocks.append(_rows(workspace.folder / RAW / f"{each.stem}.clocks.r{rank}.csv", each.mpirun))
-    return _joined(calls, _CALLS), _joined(clocks, _CLOCKS)
+    return _joined(calls, COLUMNS[CALLS]), _joined(clocks, _CLOCKS)
 
 
 def _rows(path: Path, mpirun: int) -> pandas.DataFrame:

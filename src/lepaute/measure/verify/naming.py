@@ -1,33 +1,31 @@
 """How a case is named: HPL by N, grid, block size and code, any other application by its label and by what varies."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.kit.later import pandas
 from lepaute.kit.text import ranks_text
+from lepaute.simulate import Application
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.prediction.document import cell_of
-
-if TYPE_CHECKING:
-    from lepaute.simulate import Application
 
 _OF_HPL = ("n", "nb", "p", "q")
 
 
-def label_of(application: "Application") -> str:
+def label_of(application: Application) -> str:
     if isinstance(application, Hpl):
         return f"N = {application.n}, {application.p}x{application.q}"
     return application.label
 
 
-def columns_of_run(application: "Application") -> dict[str, Any]:
+def columns_of_run(application: Application) -> dict[str, Any]:
     """n, nb, p and q of HPL, the label of any other application."""
     if isinstance(application, Hpl):
         return {name: getattr(application, name) for name in _OF_HPL}
     return {"label": application.label}
 
 
-def columns_of_cases(applications: "Sequence[Application]") -> list[dict[str, Any]]:
+def columns_of_cases(applications: Sequence[Application]) -> list[dict[str, Any]]:
     """Cases: n, nb, p, q, variant (HPL's code) and flop_count; or label, ranks and varied, the parameters that differ
     between the cases, as "grid 2x1x1"."""
     parameters = [application.parameters() for application in applications]

@@ -4,31 +4,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import fsum, inf, sqrt
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from lepaute import _core
 from lepaute.errors import InputError
-from lepaute.simulate.conditions import Conditions, Layers
+from lepaute.simulate.apps.hpl import Hpl
+from lepaute.simulate.conditions import Conditions, Fidelity, Layers
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
 from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform.components import COMPUTING, with_cpu_factors
 from lepaute.simulate.platform.io import override
 from lepaute.simulate.platform.kernel_model import UPDATE, piece_of, value_of
+from lepaute.simulate.platform.schema import Nodes, Platform
 from lepaute.simulate.prediction.assembling import prediction_of
 from lepaute.simulate.prediction.comparing import Difference, difference
 from lepaute.simulate.prediction.predicting import check_runs, predict, predict_all, usual_engine
+from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.simulate.prediction.request import PredictionRequest
 from lepaute.simulate.prediction.warnings import alike_warnings, idle_settings
 from lepaute.simulate.tasks import Task, run_tasks
 from lepaute.stats.cholesky import lower_factor, multiply_lower_triangular
 from lepaute.version import __version__
-
-if TYPE_CHECKING:
-    from lepaute.simulate.apps.hpl import Hpl
-    from lepaute.simulate.conditions import Fidelity
-    from lepaute.simulate.platform.schema import Nodes, Platform
-    from lepaute.simulate.prediction.prediction import Prediction
 
 #: Stream of draws, apart from those of the engine.
 _STREAM = 0x434F5354
@@ -59,7 +56,7 @@ class CpuFactors:
     @classmethod
     def of_processors(
         cls,
-        nodes: "Nodes",
+        nodes: Nodes,
         processors: Sequence[int],
         log_mean: Sequence[float],
         log_covariance: Sequence[Sequence[float]],
@@ -122,9 +119,9 @@ class NodeCost:
     factors: CpuFactors
     nodes: int
     spare_nodes: int
-    as_calibrated: "Prediction"
-    as_now: "Prediction"
-    without: "Prediction | None"
+    as_calibrated: Prediction
+    as_now: Prediction
+    without: Prediction | None
     slowdown: Difference
     gain: Difference | None
     shared_slowdown: float
@@ -156,8 +153,8 @@ class NodeCost:
 
 
 def node_cost(
-    hpl: "Hpl",
-    platform: "Platform",
+    hpl: Hpl,
+    platform: Platform,
     node: int,
     factors: CpuFactors,
     *,
@@ -165,7 +162,7 @@ def node_cost(
     seed: int = 1,
     settings: Mapping[str, str] | None = None,
     layers: Layers | None = None,
-    fidelity: "Fidelity" = "auto",
+    fidelity: Fidelity = "auto",
     grid_without: tuple[int, int] | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> NodeCost:
@@ -192,7 +189,7 @@ def node_cost(
         runs=runs, seed=seed, layers=layers or Layers(), fidelity=fidelity, mapping=_on(job, per_node, hpl)
     )
 
-    def predicted(application: "Hpl", machine: "Platform", request: PredictionRequest, what: str = "") -> "Prediction":
+    def predicted(application: Hpl, machine: Platform, request: PredictionRequest, what: str = "") -> Prediction:
         (prediction,) = predict_all([application], machine, request, progress=partial(tell, what) if what else None)
         return prediction
 
@@ -231,8 +228,8 @@ def node_cost(
 
 
 def _predict_on_variants(
-    application: "Hpl", platforms: "Sequence[Platform]", request: PredictionRequest, progress: Callable[[float], None]
-) -> "Prediction":
+    application: Hpl, platforms: Sequence[Platform], request: PredictionRequest, progress: Callable[[float], None]
+) -> Prediction:
     """A prediction whose run i, of seed + i, is on platforms[i]: variants of one machine, any of which may be the real
     one. Its conditions, and what is told of its first run, are those on the first platform.
     """
@@ -250,7 +247,7 @@ def _predict_on_variants(
     return prediction_of(application, conditions[0], simulators[0], [finished[run] for run in range(len(tasks))])
 
 
-def _nodes_of_job(hpl: "Hpl", platform: "Platform", index: int, per_node: int) -> list[int]:
+def _nodes_of_job(hpl: Hpl, platform: Platform, index: int, per_node: int) -> list[int]:
     """Indices of the nodes, the node at `index` among them."""
     count = -(-hpl.ranks // max(1, per_node))
     if count > platform.nodes.count:
@@ -262,7 +259,7 @@ def _nodes_of_job(hpl: "Hpl", platform: "Platform", index: int, per_node: int) -
     return first if index < count else [index, *first[:-1]]
 
 
-def _slowest(platform: "Platform", job: Sequence[int]) -> int:
+def _slowest(platform: Platform, job: Sequence[int]) -> int:
     """The number of the node whose slowest cpu takes the longest for an update of HPL."""
     model = next(model for model in platform.kernels if model.kernel in COMPUTING)
     piece = piece_of(model, *UPDATE)
@@ -277,15 +274,13 @@ def _slowest(platform: "Platform", job: Sequence[int]) -> int:
     return nodes.first_number + max(job, key=duration_s)
 
 
-def _on(nodes: Sequence[int], per_node: int, hpl: "Hpl") -> RankMapping:
+def _on(nodes: Sequence[int], per_node: int, hpl: Hpl) -> RankMapping:
     threads = hpl.threads_per_rank
     slots = tuple(Slot(node, slot * threads) for node in nodes for slot in range(per_node))
     return RankMapping(slots=slots, source="the job")
 
 
-def _smaller(
-    hpl: "Hpl", platform: "Platform", nodes: Sequence[int], per_node: int, grid: tuple[int, int] | None
-) -> "Hpl":
+def _smaller(hpl: Hpl, platform: Platform, nodes: Sequence[int], per_node: int, grid: tuple[int, int] | None) -> Hpl:
     """The job on the nodes that are left: on the grid that is asked for, or the fastest without noise."""
     ranks = len(nodes) * per_node
     if hpl.ranks < ranks:  # the last node of the job was not full
@@ -301,7 +296,7 @@ def _smaller(
     return min(candidates, key=lambda each: predict(each, platform, fidelity="sampled", **quick).run_list[0].time_s)
 
 
-def _case(prediction: "Prediction") -> dict[str, Any]:
+def _case(prediction: Prediction) -> dict[str, Any]:
     hpl: Any = prediction.application
     return {
         "nodes": prediction.nodes,

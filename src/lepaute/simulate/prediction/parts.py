@@ -8,17 +8,15 @@ runs with every layer off, and taken out of the others run by run.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.kit.text import significant
+from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
+from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.trust import simulator_of
 from lepaute.stats.intervals import standard_deviation
-
-if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
-    from lepaute.simulate.platform.schema import Platform
 
 #: Runs of each part. The standard deviation of 10 runs is known to a quarter of itself.
 RUNS = 10
@@ -54,33 +52,31 @@ class Parts:
         }
 
 
-def part_names(application: "Application", platform: "Platform", layers: Layers) -> tuple[str, ...]:
+def part_names(application: Application, platform: Platform, layers: Layers) -> tuple[str, ...]:
     """Names of the parts: of the layers that are on and draw something, and of what the application draws by itself."""
     own = _draw_of_no_layer(application, platform)
     of_layers = tuple(name for name in layers_of(platform, application) if getattr(layers, name))
     return (own, *of_layers) if own else of_layers
 
 
-def _draw_of_no_layer(application: "Application", platform: "Platform") -> str:
+def _draw_of_no_layer(application: Application, platform: Platform) -> str:
     """What a seed decides besides the layers, in a word; empty if that is nothing."""
     return "".join(application.on(platform).draws - set(Layers.names()))
 
 
-def cost_in_runs(application: "Application", platform: "Platform", layers: Layers) -> float:
+def cost_in_runs(application: Application, platform: Platform, layers: Layers) -> float:
     """Cost of the parts in runs of the application in full."""
     return len(part_names(application, platform, layers)) * RUNS * application.on().simulated_share("sampled")
 
 
-def are_free(application: "Application", platform: "Platform", layers: Layers, runs: int, fidelity: str) -> bool:
+def are_free(application: Application, platform: Platform, layers: Layers, runs: int, fidelity: str) -> bool:
     """Whether the parts cost little, or no more than the prediction of `runs` runs; by counts, never by a clock."""
     behaviour = application.on()
     own_runs, events = runs * behaviour.simulated_share(fidelity), behaviour.events
     return runs > 1 and cost_in_runs(application, platform, layers) * events <= max(FREE_EVENTS, own_runs * events)
 
 
-def simulators_of_parts(
-    application: "Application", engine: "Engine", conditions: "Conditions"
-) -> "dict[str, Simulator]":
+def simulators_of_parts(application: Application, engine: Engine, conditions: "Conditions") -> dict[str, Simulator]:
     return {
         # No layer for what an application draws by itself.
         name: simulator_of(
@@ -91,10 +87,10 @@ def simulators_of_parts(
 
 
 def parts_of(
-    application: "Application",
+    application: Application,
     conditions: "Conditions",
-    simulator: "Simulator",
-    runs_of: "Mapping[str, Sequence[SimulatedRun]]",
+    simulator: Simulator,
+    runs_of: Mapping[str, Sequence[SimulatedRun]],
     sampling_sd: float = 0.0,
 ) -> Parts:
     """The parts that the runs of each tell, the layer learnt from other studies, and sampling, the largest first.
@@ -126,12 +122,12 @@ MIN_SAMPLING_SD = 0.001
 CHANGE_FACTOR = 1.0
 
 
-def sampling_sd(runs: "Sequence[SimulatedRun]") -> float:
+def sampling_sd(runs: Sequence[SimulatedRun]) -> float:
     """Relative standard deviation of what sampled runs are off from full ones; 0 if every step was simulated."""
     return sampling_sd_of(map(sampling_changes, runs))
 
 
-def sampling_changes(run: "SimulatedRun") -> tuple[float, ...] | None:
+def sampling_changes(run: SimulatedRun) -> tuple[float, ...] | None:
     """What each window left out would change the time by, relative to it; None if every step was simulated."""
     if run.sampling is None or run.time_s <= 0.0:
         return None
@@ -158,7 +154,7 @@ def _sd_of_mean(changes: Sequence[Sequence[float]]) -> float:
     return sqrt(MIN_SAMPLING_SD * MIN_SAMPLING_SD + CHANGE_FACTOR * CHANGE_FACTOR * fsum(mean * mean for mean in means))
 
 
-def sampling_warnings(runs: "Sequence[SimulatedRun]") -> list[str]:
+def sampling_warnings(runs: Sequence[SimulatedRun]) -> list[str]:
     """Warnings about a sampled prediction."""
     sampling = runs[0].sampling
     if sampling is None:

@@ -23,7 +23,7 @@ from lepaute.simulate.prediction.parts import RUNS as PART_RUNS
 from lepaute.simulate.prediction.parts import simulators_of_parts
 from lepaute.simulate.prediction.prediction import Prediction
 from lepaute.simulate.prediction.request import PredictionRequest
-from lepaute.simulate.prediction.trust import DRAWN, SEEDS, is_worth_drawing, relative_sd, simulator_of_draws
+from lepaute.simulate.prediction.trust import DRAWN, MIN_OUTSIDE, SEEDS, relative_sd, simulator_of_draws
 from lepaute.simulate.prediction.warnings import idle_settings
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest
@@ -225,7 +225,7 @@ class _Batch:
             at
             for at, application in enumerate(self.applications)
             for outside in [outside_of(application, runs_of[at][WHOLE][0], self.conditions)]
-            if is_worth_drawing(application, self.engine, outside.share)
+            if outside.share >= MIN_OUTSIDE and self.engine.samples and application.on().kernels.modelled
         ]
         tasks = [
             self._task(simulator, (at, name, draw), draw)

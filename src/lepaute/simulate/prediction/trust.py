@@ -10,18 +10,16 @@ hundredth of the computing and a third of the time.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lepaute.kit.text import percent, significant
+from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, layers_of
 from lepaute.simulate.engine import MESSAGES, Engine, KernelUse, MessageUse, Simulator
 from lepaute.simulate.platform.plausibility import assumed_values
+from lepaute.simulate.platform.schema import Platform
 from lepaute.stats.decision import Decision, Weakness
 from lepaute.stats.student import NORMAL_975
-
-if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.platform.schema import Platform
 
 #: Share of computing, or of moving messages; what has less is left out of the text.
 MIN_SHARE = 0.0005
@@ -119,7 +117,7 @@ class OutsideRanges:
 
 def outside_ranges(
     kernels: "Mapping[str, KernelUse]",
-    platform: "Platform",
+    platform: Platform,
     computing_s: float,
     *,
     messages: "Sequence[MessageUse] | None" = None,
@@ -250,7 +248,7 @@ class Trust:
         }
 
 
-def weaknesses_of(application: "Application", platform: "Platform") -> tuple[Weakness, ...]:
+def weaknesses_of(application: Application, platform: Platform) -> tuple[Weakness, ...]:
     """Inputs of a prediction measured elsewhere, or standing for something else; its caveats say it, too."""
     copied = (Weakness("copied", text) for text in assumed_values(platform))
     return (*copied, *(Weakness("approximated", text) for text in application.on(platform).approximated))
@@ -264,12 +262,7 @@ def trust_of(outside: "OutsideRanges | None", time_relative_sd: float | None) ->
     return Trust(outside.share, outside.messages_of_work, time_relative_sd)
 
 
-def is_worth_drawing(application: "Application", engine: "Engine", share: float) -> bool:
-    """Whether so much of the computing is outside that its effect is simulated, where that takes no whole program."""
-    return share >= MIN_OUTSIDE and engine.samples and application.on().kernels.modelled
-
-
-def cost_in_runs(application: "Application", platform: "Platform") -> float:
+def cost_in_runs(application: Application, platform: Platform) -> float:
     """Upper bound of the draws' cost, in runs of the application in full."""
     if "extrapolation" not in layers_of(platform, application):
         return 0.0
@@ -277,8 +270,8 @@ def cost_in_runs(application: "Application", platform: "Platform") -> float:
 
 
 def simulator_of(
-    layers: Layers, application: "Application", engine: "Engine", conditions: "Conditions", repeat: int
-) -> "Simulator":
+    layers: Layers, application: Application, engine: Engine, conditions: Conditions, repeat: int
+) -> Simulator:
     """Simulator of runs that draw these layers alone; sampled where that is possible."""
     sampled = engine.samples and "sampled" in application.about.fidelities
     fidelity = "sampled" if sampled else conditions.fidelity
@@ -287,9 +280,7 @@ def simulator_of(
     return simulator
 
 
-def simulator_of_draws(
-    name: str, application: "Application", engine: "Engine", conditions: "Conditions"
-) -> "Simulator":
+def simulator_of_draws(name: str, application: Application, engine: Engine, conditions: Conditions) -> Simulator:
     return simulator_of(Layers.only(*DRAWN[name]), application, engine, conditions, 0)
 
 

@@ -117,7 +117,7 @@ def include_flags() -> tuple[str, str]:
     return (f"-I{simblas_source()}", f"-I{core_source()}")
 
 
-def build_library(progress: Callable[[str], None] = lambda _: None) -> Path:
+def build_library() -> Path:
     """The folder with libsimblas.so; built where its sources or the compiler changed.
 
     Raises EnvironmentProblem if a compiler or SimGrid's headers are missing, or something does not compile.
@@ -130,7 +130,6 @@ def build_library(progress: Callable[[str], None] = lambda _: None) -> Path:
     generated = generate(read_routines((source / "routines.txt").read_text(encoding="utf-8")))
 
     def build(folder: Path) -> None:
-        progress(f"compiling simblas ({len(units) + 1} files)")
         routines = folder / "routines.cpp"
         routines.write_text(generated, encoding="utf-8")
         # Its own name, so that a program linked with it takes the one that is preloaded.

@@ -45,34 +45,30 @@ MAX_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Files written; largest_bytes : of a page with the data that it loads, without the library of the plots."""
+    """Files written."""
 
     folder: Path
     pages: int
     total_bytes: int
-    largest_bytes: int
 
 
 @dataclass(slots=True)
 class _Writer:
     folder: Path
     made: str
-    sizes: dict[str, int] = field(default_factory=dict)
+    pages: dict[str, bool] = field(default_factory=dict)  # whether it loads data
 
     def data(self, name: str, data: Mapping[str, Any]) -> None:
         """Writes the data that the page of this name, without .html, loads; before the page."""
-        self.sizes[f"{name}.html"] = self.file(f"data/{name}.js", script_of(data))
+        self.pages[f"{name}.html"] = True
+        self.file(f"data/{name}.js", script_of(data))
 
     def page(self, name: str, template: str, **values: Any) -> None:
-        size = self.sizes.get(name, 0)
-        script = f"{name.removesuffix('.html')}.js" if size else None
-        html = render(_PACKAGE, template, palette=COLOURS, made=self.made, data_script=script, **values)
-        self.sizes[name] = size + self.file(name, html)
+        script = f"{name.removesuffix('.html')}.js" if self.pages.setdefault(name, False) else None
+        self.file(name, render(_PACKAGE, template, palette=COLOURS, made=self.made, data_script=script, **values))
 
-    def file(self, name: str, text: str) -> int:
-        content = text.encode()
-        (self.folder / name).write_bytes(content)
-        return len(content)
+    def file(self, name: str, text: str) -> None:
+        (self.folder / name).write_bytes(text.encode())
 
 
 def write_site(store: "Store", folder: Path, now_s: float) -> Site:
@@ -103,7 +99,7 @@ def write_site(store: "Store", folder: Path, now_s: float) -> Site:
     except OSError as problem:
         raise EnvironmentProblem(not_written(folder, problem)) from None
     total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Site(folder, len(writer.sizes), total, max(writer.sizes.values()))
+    return Site(folder, len(writer.pages), total)
 
 
 def _put_in_place(new: Path, folder: Path) -> None:

@@ -8,18 +8,16 @@ sizes, equal durations, outliers) is no defect, is fitted, and gets a flag; see 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
 
 from lepaute.errors import FitError
 from lepaute.kit.text import significant
+from lepaute.measure.archive import Archive
 from lepaute.measure.fit.numeric import Booleans, Floats, Integers
 from lepaute.measure.observation_columns import COLUMNS, LONGEST_S, NEEDED, names_of
-
-if TYPE_CHECKING:
-    from lepaute.measure.archive import Archive
 
 #: Stamps have nanoseconds, and two reads of the clock a cost: less than this backwards is no step of the clock.
 BACKWARDS_S = 1e-6
@@ -63,7 +61,7 @@ class Place:
         return f"{self.archive}: {self.member}"
 
 
-def checked_table(archive: "Archive", member: str) -> "pandas.DataFrame":
+def checked_table(archive: Archive, member: str) -> "pandas.DataFrame":
     """A table of observations of an archive; raises FitError as `check_observations` does, ArchiveError without it."""
     frame = archive.table(member)
     check_observations(frame, Place(archive.path, member))

@@ -47,7 +47,6 @@ class DayScales:
     log_scale        : logarithms of the factors of each cpu, shrunk, shape (CPUs, p)
     residuals        : the own part of each row, shape (rows, p)
     grouped          : whether groups differ
-    bic_gain         : by how much BIC, of the logarithms of the variances, prefers this to CPUs that are all alike
     """
 
     typical: Floats
@@ -58,7 +57,6 @@ class DayScales:
     log_scale: Floats
     residuals: Floats
     grouped: bool
-    bic_gain: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,6 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
     assert model is not None
     one = np.zeros(data.units, dtype=np.int64)
     pooled = _population(seen, one, _errors(data, seen, one))
-    none = _bic(seen, one, pooled.centre, np.zeros_like(pooled.covariance), pooled.error, 0)
     grouped = len(model.centre) > 1
     rows = [number if grouped else 0 for number in range(groups)]
     label = model.label[data.unit]
@@ -142,7 +139,6 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
         log_scale=_columns(log_scale, known, size),
         residuals=_columns(seen.residuals, known, size),
         grouped=grouped,
-        bic_gain=none - model.bic,
     )
 
 

@@ -46,14 +46,12 @@ MATTERS = 1.25
 class FrequencyEffect:
     """Regression of log(measured / model) of steps on the logarithm of their core's frequency, core by core.
 
-    n_steps        : steps whose frequency is known
     relative_range : of the frequency, from its 5 % to its 95 % quantile
     exponent       : duration goes with frequency to this power; -1 if the clock decides alone
     error          : its standard error
     explained      : share of the steps' variance
     """
 
-    n_steps: int
     relative_range: float
     exponent: float
     error: float
@@ -143,7 +141,6 @@ def _regression(log_ratio: Floats, frequency_hz: Floats, cpu: "np.typing.NDArray
     unexplained = float(np.sum((y - slope * x) ** 2))
     degrees = max(len(x) - len(np.unique(code)) - 1, 1)
     return FrequencyEffect(
-        len(x),
         float(high / low - 1.0),
         slope,
         float(np.sqrt(unexplained / degrees / power)) if power > 0 else float("inf"),
