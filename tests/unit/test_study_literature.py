@@ -166,8 +166,8 @@ def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:
 
 
 def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
-    narrow = {"n": 1500, "nb": 128}
-    run = run_study(top_switches(Subject("dahu", DAHU, narrow, runs=2)), scheduler="threads")
+    narrow = Subject("dahu", DAHU, {"n": 1500, "nb": 128}, runs=2)
+    run = run_study(top_switches(narrow, cables="first"), scheduler="threads")
     ratios = {
         comparison.other.level: comparison.differences["time_s"].ratio
         for comparison in run.answer.comparisons  # type: ignore[attr-defined]
