@@ -319,9 +319,9 @@ def test_hosts_are_named_for_the_platform_and_numbered_as_its_nodes() -> None:
 def test_thresholds_are_where_smpi_changes_over() -> None:
     text = export_xml(load_platform("dahu")).text
     # a message of 8133 bytes has 8149 on the wire and is the last of its segment; one of 64000 the last eager one
-    starts = [entry.split(":")[0] for entry in setting(text, "smpi/bw-factor").split(";")]
-    assert starts == ["0", "8149", "15847", "33972", "64016"]
-    assert [e.split(":")[0] for e in setting(text, "smpi/os").split(";")] == ["0", "8133", "15831", "33956", "64000"]
+    factors, overheads = (setting(text, f"smpi/{name}").split(";")[:5] for name in ("bw-factor", "os"))
+    assert [entry.split(":")[0] for entry in factors] == ["0", "8149", "15847", "33972", "64016"]
+    assert [entry.split(":")[0] for entry in overheads] == ["0", "8133", "15831", "33956", "64000"]
     assert setting(text, "smpi/async-small-thresh") == "64001"
 
 
