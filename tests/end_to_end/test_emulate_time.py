@@ -226,8 +226,7 @@ def test_the_command_prints_what_the_program_prints_and_where_the_time_went(time
     assert said.err.startswith("times takes 0.01000 s (one run: no interval) on 2 ranks of tiny\n")
     assert re.fullmatch(r"waited \S+ s\n", said.out)
     assert re.search(r"dgemm +1 calls", said.err)
-    again = command(*words, "--json", "--", times, "late")
-    found = json.loads(again.out)
+    found = json.loads(command(*words, "--json", "--", times, "late").out)
     assert found["routines"]["dgemm"] == {"calls": 1, "time_s": dgemm_s(1000, 1000, 100), "modelled": True}
     assert found["simulation"]["messages"] == 1
     assert found["parameters"]["np"] == 2

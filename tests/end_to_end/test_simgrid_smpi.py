@@ -71,8 +71,7 @@ def simulated_s(
     every_route: bool = False,
 ) -> list[float]:
     """Seconds of each message, from the call of MPI_Send to the end of the receive; rank r is on nodes[r]."""
-    exported = export_xml(platform, wiring(platform), every_route=every_route)
-    (work / "platform.xml").write_text(exported.text)
+    (work / "platform.xml").write_text(export_xml(platform, wiring(platform), every_route=every_route).text)
     (work / "hosts").write_text("".join(f"{host_name(platform, node)}\n" for node in nodes))
     run = ["smpirun", "-no-privatize", "-np", str(len(nodes)), "-platform", "platform.xml", "-hostfile", "hosts"]
     options = ["--cfg=surf/precision:1e-12", "--log=root.thresh:error"]  # smpirun itself says 1e-9

@@ -202,8 +202,7 @@ DAHU = ["dahu-2019-04", "dahu-2019-07", "dahu-2019-10", "dahu-2020-01", "dahu-20
 
 def dgemm_s(platform: Platform, node: int, cpu: int, m: int, n: int, k: int) -> float:
     """Mean duration of a dgemm on a cpu, written out."""
-    model = platform.kernel("dgemm")
-    table = model.pieces[-1].per_cpu
+    table = platform.kernel("dgemm").pieces[-1].per_cpu
     row = next(row for row in table.rows if row[:2] == (node, cpu))
     terms = {"mnk": m * n * k, "mn": m * n, "mk": m * k, "nk": n * k, "1": 1}
     return sum(value * terms[name] for name, value in zip(table.columns, row, strict=True) if name in terms)
@@ -265,8 +264,7 @@ def test_an_unknown_cpu_has_the_default_row_which_leaves_the_slow_nodes_out() ->
 
 @pytest.mark.parametrize("name", ["dahu-2020-01", "dahu-2020-01-loaded"])
 def test_an_update_with_k_of_256_is_slower_by_the_published_ratio(name: str) -> None:
-    model = load_platform(name).kernel("dgemm")
-    large, _, last = model.pieces
+    large, _, last = load_platform(name).kernel("dgemm").pieces
 
     def update_s(mean: dict[str, float], k: int) -> float:
         """All updates of N = 250,000 on a grid of 32 x 32."""
