@@ -172,8 +172,7 @@ def test_every_message_has_both_ends_and_their_waits(traces: tuple[Trace, Trace]
 
 def test_waiting_at_collective_operations_is_told_of_all_groups(traces: tuple[Trace, Trace]) -> None:
     for trace in traces:
-        found = breakdown_of(trace)
-        assert found.unknown == ()
+        assert breakdown_of(trace).unknown == ()
         halves = set(trace.comm[trace.named(["MPI_Allreduce"])].tolist())
         assert len(halves) == 2
         assert min(halves) > 0
@@ -193,10 +192,9 @@ ERRORS = {
     "fft": ("error of a coefficient", "error after the inverse"),
     "summa_fortran": ("error",),
 }
-KINDS = ("real", "smpi")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["real", "smpi"])
 @pytest.mark.parametrize("example", PROGRAMS)
 def test_an_example_gets_right_what_it_computes_on_two_ranks(example: str, kind: str, tmp_path: Path) -> None:
     done = run(built(example, kind, tmp_path), kind, 2, ARGUMENTS[example])

@@ -122,8 +122,7 @@ def test_a_program_in_fortran_is_built_charged_folded_and_skipped(tmp_path: Path
 
 
 def real_blas() -> Path:
-    listed = ran(["/sbin/ldconfig", "-p"]).stdout
-    found = re.search(r"libopenblas\.so\S* .*=> (\S+)", listed)
+    found = re.search(r"libopenblas\.so\S* .*=> (\S+)", ran(["/sbin/ldconfig", "-p"]).stdout)
     if found is None:
         pytest.skip("there is no real BLAS here")
     return Path(found[1])

@@ -31,12 +31,10 @@ from lepaute.simulate.smpi.request import Folding, Private
 
 pytestmark = pytest.mark.machine
 
-BAD = source_of("emulate_failures.c")
-
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("bad"), "bad", BAD)
+    return build(tmp_path_factory.mktemp("bad"), "bad", source_of("emulate_failures.c"))
 
 
 @pytest.fixture
@@ -69,8 +67,7 @@ def emulate(platform: Path, *words: object) -> Said:
 
 def complaint(said: Said) -> str:
     """The one line that a failed command ends with."""
-    told_after_a_second = "lepaute: emulating "
-    lines = [line for line in said.err.splitlines() if not line.startswith(told_after_a_second)]
+    lines = [line for line in said.err.splitlines() if not line.startswith("lepaute: emulating ")]  # after a second
     assert said.status == 2, said.err
     assert [line.startswith("lepaute: ") for line in lines].count(True) == 1
     assert lines[-1].startswith("lepaute: ")
@@ -250,8 +247,7 @@ def test_what_is_private_survives_a_change_of_size(tmp_path: Path) -> None:
     found = run(build(tmp_path, "grows", GROWS), private=(Private("grows.c", 0, 4095),))
     assert found.stdout == ("100 100", "101 101")
     assert found.folded == 4  # the two large ones, before and after
-    last_shared = run(build(tmp_path, "grows", GROWS)).stdout
-    assert last_shared == ("100 101", "101 101")  # but what was small
+    assert run(build(tmp_path, "grows", GROWS)).stdout == ("100 101", "101 101")  # but what was small
 
 
 def line_of(text: str) -> int:
@@ -284,13 +280,9 @@ def test_new_of_cxx_is_folded_and_a_function_that_allocates_can_be_kept_private(
     assert run(program, fold=None).stdout == ("7",)
 
 
-MANY = source_of("emulate_memory_many.c")
-
-
 def test_many_ranks_take_the_memory_of_one_block(tmp_path: Path) -> None:
     """16 ranks touch 64 MiB each; shared pages are told apart from those that count once for each mapping."""
-    program = build(tmp_path, "many", MANY)
-    folded = run(program, ranks=16)
+    folded = run(build(tmp_path, "many", source_of("emulate_memory_many.c")), ranks=16)
     assert folded.folded_bytes == 16 * 64 * MIB
     assert int(folded.stdout[0]) < 200 * 1024  # KiB; 1 GiB without
 
@@ -314,11 +306,8 @@ def test_what_a_part_kept_private_holds_travels_in_messages(tmp_path: Path) -> N
     assert found.stdout == ("3", "11 3", "1 3")
 
 
-GLOBALS = source_of("emulate_memory_globals.c")
-
-
 def test_each_rank_has_global_variables_of_its_own_unless_told_otherwise(tmp_path: Path) -> None:
-    program = build(tmp_path, "globals", GLOBALS)
+    program = build(tmp_path, "globals", source_of("emulate_memory_globals.c"))
     apart, together = (
         emulate_run(program, ["all"], tiny(), 3, options=Options(computing="none", privatize=privatize))
         for privatize in (True, False)

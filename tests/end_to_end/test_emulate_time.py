@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from oracles.emulated import HEAD, build, command, dgemm_s, source_of, tiny, tiny_text
+from oracles.emulated import build, command, dgemm_s, source_of, tiny, tiny_text
 from support_limits import ran
 
 from lepaute.errors import InputError, SimulationError
@@ -21,12 +21,10 @@ pytestmark = pytest.mark.machine
 #: Nothing is charged that depends on the speed of this machine.
 KERNELS_ONLY = Options(computing="none")
 
-TIMES = source_of("emulate_time.c")
-
 
 @pytest.fixture(scope="module")
 def times(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("times"), "times", TIMES)
+    return build(tmp_path_factory.mktemp("times"), "times", source_of("emulate_time.c"))
 
 
 def run(program: Path, word: str, platform: Platform | None = None, ranks: int = 1) -> EmulatedRun:
@@ -187,24 +185,9 @@ def mpi_calls(file: str | Path) -> set[str]:
     return {name for name in (line.split()[-1] for line in listed.splitlines()) if re.match(r"MPI_[A-Z]", name)}
 
 
-def test_computing_outside_of_blas_is_timed_where_that_is_asked_for(tmp_path: Path) -> None:
-    program = build(
-        tmp_path,
-        "loop",
-        f"""{HEAD}
-int main(int argc, char **argv) {{
-    begin(&argc, &argv);
-    volatile double x = 1;
-    for (long i = 0; i < 30000000; i++) x = x * 0.999 + 1;
-    dgemm(1000, 1000, 1000);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Finalize();
-    return 0;
-}}
-""",
-    )
+def test_computing_outside_of_blas_is_timed_where_that_is_asked_for(times: Path) -> None:
     free, measured = (
-        predict(Program(program, options=Options(computing=computing)), tiny(), runs=1)
+        predict(Program(times, ("looped",), options=Options(computing=computing)), tiny(), runs=1)
         for computing in ("none", "measured")
     )
     assert free.time_s.mean == pytest.approx(dgemm_s(1000, 1000, 1000), rel=1e-3)
@@ -212,29 +195,8 @@ int main(int argc, char **argv) {{
     assert any("timed on this machine" in warning for warning in measured.warnings)
 
 
-def test_all_iterations_of_a_sampled_loop_take_the_mean_of_those_that_were_run(tmp_path: Path) -> None:
-    code = """#include <mpi.h>
-    #include <smpi/smpi.h>
-    #include <stdio.h>
-    void dgemm_(char*, char*, int*, int*, int*, double*, double*, int*, double*, int*, double*, double*, int*);
-    int main(int argc, char** argv) {
-        static double a[10000];
-        int n = 100, loops = 0;
-        MPI_Init(&argc, &argv);
-        SMPI_SAMPLE_LOCAL(int i = 0, i < 50, i++, 5, -1) {
-            ++loops;
-            dgemm_("N", "T", &n, &n, &n, a, a, &n, a, &n, a, a, &n);
-        }
-        SMPI_SAMPLE_GLOBAL(int i = 0, i < 3, i++, 5, 0.1) {
-            ++loops;
-            dgemm_("N", "T", &n, &n, &n, a, a, &n, a, &n, a, a, &n);
-        }
-        printf("loops %d", loops);
-        return MPI_Finalize();
-    }
-    """
-    program = build(tmp_path, "sampled", code)
-    sampled = run(program, "")
+def test_all_iterations_of_a_sampled_loop_take_the_mean_of_those_that_were_run(times: Path) -> None:
+    sampled = run(times, "sampled")
     assert sampled.stdout == ("loops 7",)  # two of equal duration have no error
     assert sampled.time_s == pytest.approx(53 * dgemm_s(100, 100, 100), rel=1e-12)
 
@@ -264,8 +226,7 @@ def test_the_command_prints_what_the_program_prints_and_where_the_time_went(time
     assert said.err.startswith("times takes 0.01000 s (one run: no interval) on 2 ranks of tiny\n")
     assert re.fullmatch(r"waited \S+ s\n", said.out)
     assert re.search(r"dgemm +1 calls", said.err)
-    again = command(*words, "--json", "--", times, "late")
-    found = json.loads(again.out)
+    found = json.loads(command(*words, "--json", "--", times, "late").out)
     assert found["routines"]["dgemm"] == {"calls": 1, "time_s": dgemm_s(1000, 1000, 100), "modelled": True}
     assert found["simulation"]["messages"] == 1
     assert found["parameters"]["np"] == 2

@@ -71,8 +71,7 @@ def simulated_s(
     every_route: bool = False,
 ) -> list[float]:
     """Seconds of each message, from the call of MPI_Send to the end of the receive; rank r is on nodes[r]."""
-    exported = export_xml(platform, wiring(platform), every_route=every_route)
-    (work / "platform.xml").write_text(exported.text)
+    (work / "platform.xml").write_text(export_xml(platform, wiring(platform), every_route=every_route).text)
     (work / "hosts").write_text("".join(f"{host_name(platform, node)}\n" for node in nodes))
     run = ["smpirun", "-no-privatize", "-np", str(len(nodes)), "-platform", "platform.xml", "-hostfile", "hosts"]
     options = ["--cfg=surf/precision:1e-12", "--log=root.thresh:error"]  # smpirun itself says 1e-9
@@ -115,16 +114,19 @@ def test_a_lone_message_takes_its_modelled_time_between_any_two_nodes(name, prog
 
 
 def with_one_ratio(dahu: Platform) -> Platform:
-    """Dahu whose large messages inside a node have the nominal rate: bandwidths there are those between nodes times one
-    number, which is all that SimGrid's file can say."""
-    inside = [segment for segment in dahu.network.loopback_segments if segment.above_bytes <= 64000]
-    between = dahu.network.remote.segments
+    """Dahu whose messages above 64 kB have one rate: bandwidths inside a node are those between nodes times one number,
+    which is all that SimGrid's file can say."""
+    inside, between = (
+        tuple(segment for segment in segments if segment.above_bytes <= 64000)
+        for segments in (dahu.network.loopback_segments, dahu.network.remote.segments)
+    )
     rate_Bps = between[-1].bandwidth_Bps * inside[0].bandwidth_Bps / between[0].bandwidth_Bps
     nominal = {"bandwidth_Bps": rate_Bps, "latency_s": 0.0}
-    segments = (*inside[:-1], inside[-1].model_copy(update=nominal))
-    network = dahu.network
-    loopback = network.loopback.model_copy(update={"segments": segments})
-    return dahu.model_copy(update={"network": network.model_copy(update={"loopback": loopback})})
+    links = {"loopback": (*inside[:-1], inside[-1].model_copy(update=nominal)), "remote": between}
+    changed = {
+        link: getattr(dahu.network, link).model_copy(update={"segments": segments}) for link, segments in links.items()
+    }
+    return dahu.model_copy(update={"network": dahu.network.model_copy(update=changed)})
 
 
 def test_a_message_inside_a_node_takes_its_modelled_time_and_the_envelope(programs: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from long_tests import long_but
-from oracles.emulated import HEAD, build
+from oracles.emulated import build, source_of
 from oracles.emulation_examples import EXAMPLES
 from support_fit import kernel_rows, message_rows, write_calibration
 
@@ -40,30 +40,6 @@ NATIVE: dict[str, Application] = {
     "stencil": Stencil(cells=(24, 24, 24), grid=(2, 2, 2), cell_time_s=1e-10, iterations=5),
     "stencil of large faces": Stencil(cells=(200, 200, 200), grid=(2, 2, 2), cell_time_s=1e-11, iterations=2),
 }
-#: Rank 0 gives tasks of some floating-point numbers to those that ask.
-MASTER = (
-    HEAD
-    + r"""
-int main(int argc, char **argv) {
-    begin(&argc, &argv);
-    double task[8] = {0};
-    MPI_Status status;
-    for (int given = 0; rank == 0 && given < 200 + ranks - 1; given++) {
-        MPI_Recv(task, 8, MPI_DOUBLE, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status);
-        MPI_Send(task, 8, MPI_DOUBLE, status.MPI_SOURCE, given < 200 ? 1 : 2, MPI_COMM_WORLD);
-    }
-    while (rank > 0) {
-        MPI_Send(task, 8, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
-        MPI_Recv(task, 8, MPI_DOUBLE, 0, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-        if (status.MPI_TAG == 2)
-            break;
-        dgemm(20, 20, 20);
-    }
-    MPI_Finalize();
-    return 0;
-}
-"""
-)
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +129,7 @@ def test_no_part_of_a_simulated_time_is_without_an_error(application, platform, 
 
 def test_the_law_sees_a_part_without_an_error(platforms: dict[str, Platform]) -> None:
     stated = {f"network.{links}.overhead_relative_sd": "0" for links in ("remote", "loopback")}
-    exact = override(platforms["dahu-2020-01"], stated)
-    found = dict(parts_without_error(NATIVE["stencil"], exact))
+    found = dict(parts_without_error(NATIVE["stencil"], override(platforms["dahu-2020-01"], stated)))
     assert list(found) == ["overheads"]
     assert found["overheads"] > 0.5
 
@@ -166,7 +141,7 @@ def test_no_part_of_an_emulated_time_is_without_an_error(platform, platforms, tm
     """A master with workers, and conjugate gradients: small messages and reductions are nearly all of the time."""
     options = Options(computing="none")
     programs = [
-        Program(build(tmp_path, "master", MASTER), (), 8, options=options),
+        Program(build(tmp_path, "master", source_of("emulated_master.c")), (), 8, options=options),
         Program(build(tmp_path, "cg", (EXAMPLES / "cg" / "cg.c").read_text(), "-lm"), ("20", "20"), 8, options=options),
     ]
     for program in programs:

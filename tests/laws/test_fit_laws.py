@@ -83,8 +83,7 @@ def test_nonnegative_solution_is_the_free_one_where_that_is_positive_and_never_n
 
 
 def test_a_constant_parameter_leaves_out_the_later_of_two_equal_terms():
-    rng = np.random.default_rng(1)
-    m, n = 10 ** rng.uniform(1, 3, (2, 50))
+    m, n = 10 ** np.random.default_rng(1).uniform(1, 3, (2, 50))
     x = design_matrix(("mnk", "mn", "m", "1"), m, n, np.full(50, 128.0))
     assert independent_columns(x / x.max(axis=0), np.ones(50)).tolist() == [0, 2, 3]  # mn = mnk / 128
 

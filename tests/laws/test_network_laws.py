@@ -6,7 +6,6 @@ from lepaute.simulate import Hpl, Layers, Mapping, predict
 from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform import load_platform, override
 
-NOTHING_DRAWN = Layers.only()
 NODES = 32
 
 
@@ -23,7 +22,7 @@ def dahu():
 
 def time_s(platform, hpl: Hpl, **settings: str) -> float:
     dotted = {name.replace("__", "."): value for name, value in settings.items()}
-    return predict(hpl, override(platform, dotted), runs=1, layers=NOTHING_DRAWN, mapping=spread(hpl.ranks)).time_s.mean
+    return predict(hpl, override(platform, dotted), runs=1, layers=Layers.only(), mapping=spread(hpl.ranks)).time_s.mean
 
 
 def tree(parents: int, inner_bps: float, removed: str = "") -> str:

@@ -177,8 +177,7 @@ def test_the_window_is_inside_the_test_and_minutes_2_to_4_where_it_lasts_so_long
 @given(st.lists(st.floats(-1.0, 1.0), min_size=8, max_size=8), st.integers(0, 2**31), st.floats(0.1, 10.0))
 @settings(max_examples=50)
 def test_any_eight_coefficients_come_back_and_scale_with_the_durations(shares, seed, factor):
-    rng = np.random.default_rng(seed)
-    m, n, k = np.floor(2048 ** rng.uniform(0.2, 1.0, (3, 60)))
+    m, n, k = np.floor(2048 ** np.random.default_rng(seed).uniform(0.2, 1.0, (3, 60)))
     term = {"mnk": m * n * k, "mn": m * n, "mk": m * k, "nk": n * k, "1": np.ones(60), "m": m, "n": n, "k": k}
     true = {name: share * 1e-3 / term[name].max() for name, share in zip(TERMS, shares, strict=True)}
     duration = sum(true[name] * term[name] for name in TERMS)

@@ -23,15 +23,13 @@ from lepaute.measure.nodes.group import Nodes
 from lepaute.measure.nodes.pool import Pool
 from lepaute.measure.schedulers.types import NodeAddress
 
-SHORTER = {b"ALIVE_S = 5.0": b"ALIVE_S = 0.1", b"CUT_S = 60.0": b"CUT_S = 1.0"}
-
 
 class BareAgent:
     """An agent that a test speaks to itself."""
 
     def __init__(self) -> None:
         _, _, program = channel.agent_program("nonce").partition(b"\n")
-        for limit, shorter in SHORTER.items():
+        for limit, shorter in {b"ALIVE_S = 5.0": b"ALIVE_S = 0.1", b"CUT_S = 60.0": b"CUT_S = 1.0"}.items():
             assert limit in program, "the limit is called otherwise now"
             program = program.replace(limit, shorter)
         argv = [sys.executable, "-I", "-c", channel._FIRST]

@@ -66,8 +66,7 @@ def test_eigenvalues_and_vectors_are_those_of_lapack(seed: int) -> None:
 
 
 def test_what_is_rounding_is_zero() -> None:
-    rng = np.random.default_rng(1)
-    x = np.column_stack([rng.uniform(1, 2, (200, 2)), np.ones(200)])
+    x = np.column_stack([np.random.default_rng(1).uniform(1, 2, (200, 2)), np.ones(200)])
     y = 3.0 * x[:, 0]  # the second column and the constant add nothing
     assert algebra.nonnegative_solution(algebra.squares(x), algebra.products(x, y))[1:].tolist() == [0.0, 0.0]
     twice = np.column_stack([x[:, 0], x[:, 0] * (1 + 1e-16), x[:, 1]])

@@ -219,8 +219,7 @@ def test_the_probe_and_python_shrink_to_the_same_numbers(clock_code: Any, clocks
 def test_clocks_that_drift_as_little_as_lines_err_are_taken_not_to_drift_and_no_better_known_alone(
     clock_code: Any,
 ) -> None:
-    generator = np.random.default_rng(2)
-    lines = lines_of(generator.normal(0, 4e-7, 63), [1.6e-13] * 63, [5000.0] * 63)
+    lines = lines_of(np.random.default_rng(2).normal(0, 4e-7, 63), [1.6e-13] * 63, [5000.0] * 63)
     shrink(clock_code, lines, 28)
     # 20 s later less than a nanosecond, beside 8 us of the lines.
     assert max(abs(line.drift) for line in lines) < 5e-11

@@ -112,8 +112,7 @@ def test_what_reductions_reduced_is_said_and_where_two_campaigns_differ(tmp_path
     campaign(before, about={"cases": cases})
     campaign(after, ("a", "b"), about=floats)
     assert "reductions: MPI_SUM of MPI_DOUBLE where 8 divides the size, else" in output_of("compare", before)
-    said = output_of("compare", after)
-    assert "reductions: MPI_MAX of MPI_FLOAT; root: rank 1\n" in said
+    assert "reductions: MPI_MAX of MPI_FLOAT; root: rank 1\n" in output_of("compare", after)
     found = archives(before, after, left="openmpi", right="a")
     assert any(
         "else MPI_BXOR of MPI_BYTE and MPI_MAX of MPI_FLOAT: such rows are not" in warning for warning in found.warnings

@@ -338,8 +338,7 @@ def test_every_number_of_ranks_has_its_verdicts_and_the_order_of_the_libraries_m
 def test_the_node_of_a_slow_rank_is_named(tmp_path: Path, slots, where) -> None:
     about = {"nodes": ["near", "far"], "slots": list(slots)}
     campaign(tmp_path / "c.zip", ranks=4, slow_rank=2, longer=1.0, about=about)
-    found = archives(tmp_path / "c.zip")
-    (line,) = [line for line in derived_lines(found) if line.startswith("Bcast")]
+    (line,) = [line for line in derived_lines(archives(tmp_path / "c.zip")) if line.startswith("Bcast")]
     assert f"Bcast: {where} takes longer in 1 of the 1 row shown to differ" in line
 
 

@@ -105,8 +105,7 @@ def test_repeated_runs_are_compared_as_mpiruns_are(tmp_path: Path) -> None:
 
 def test_rows_of_several_numbers_of_ranks_are_kept_apart(tmp_path: Path) -> None:
     left = written(tmp_path / "a.txt", INTEL_TEXT)
-    right = written(tmp_path / "b.txt", INTEL_TEXT.replace("3.36", "4.36"))
-    found = outputs(left, right)
+    found = outputs(left, written(tmp_path / "b.txt", INTEL_TEXT.replace("3.36", "4.36")))
     assert {row.operation for row in found.verdicts} == {
         *("Alltoall, 2 ranks", "Alltoall, 4 ranks", "Barrier, 4 ranks", "Allreduce, 4 ranks")
     }

@@ -71,8 +71,7 @@ def test_reductions_are_of_one_datatype_and_operator_whatever_the_size() -> None
     """Sizes of a range that are no whole counts are those of other operations; of a list they are refused."""
     doubles, operations = Reduction(), operations_of("bcast,allreduce")
     assert str(doubles) == "MPI_SUM of MPI_DOUBLE"
-    sizes = sizes_of("1:1K", 1, doubles)
-    cases = cases_of(operations, sizes, 2, doubles)
+    cases = cases_of(operations, sizes_of("1:1K", 1, doubles), 2, doubles)
     assert {1, 2, 4} <= {case.size_bytes for case in cases if case.operation == "Bcast"}
     reduced = [case.size_bytes for case in cases if case.operation == "Allreduce"]
     assert {8, 16, 1024} <= set(reduced)
@@ -107,8 +106,7 @@ def test_every_block_has_each_library_as_often_in_any_order() -> None:
     # All six orders are equally likely, and no block follows from the one before it.
     assert sorted(count) == ["aabb", "abab", "abba", "baab", "baba", "bbaa"]
     assert all(62 <= each <= 141 for each in count.values())  # of 100: beyond it once in ten thousand seeds
-    again = sum(a == b for a, b in zip(orders, orders[1:], strict=False))
-    assert 62 <= again <= 141
+    assert 62 <= sum(a == b for a, b in zip(orders, orders[1:], strict=False)) <= 141
     assert orders[:9] == [library_order(("a", "b"), 2, block, 7) for block in range(9)]
     assert orders[:9] != [library_order(("a", "b"), 2, block, 8) for block in range(9)]
     assert sorted(library_order(("a", "b", "c"), 1, 0, 7)) == ["a", "b", "c"]

@@ -160,8 +160,7 @@ def test_a_step_is_named_with_its_size_date_chance_and_temperature() -> None:
     dates, durations = reference()
     durations[40:] *= 1.062  # from 12:20:00 on; the last value before is of 12:19:30
     warmer = changed(69.0, 60.0, range(236, 480))  # from 12:19:40 on
-    found = verdicts({"node3": (dates, durations)}, {"node3": samples(temperature_package_celsius=warmer)})
-    (step,) = found
+    (step,) = verdicts({"node3": (dates, durations)}, {"node3": samples(temperature_package_celsius=warmer)})
     assert (step.node, step.kind, step.start_s, step.end_s) == ("node3", "step", NOON + 1170, NOON + 1200)
     assert step.message.startswith("node3: the reference kernel became 6.")
     assert "% slower between 12:19:30 and 12:20:00 UTC (p < 0.000001), " in step.message

@@ -226,8 +226,7 @@ def test_what_a_full_disk_refuses_leaves_nothing_and_does_not_come_later(tiny_di
             journal.add({"text": "x" * 100})
     table.close()
     journal.close()
-    lines = (tiny_disk / "t.csv").read_text().splitlines()
-    assert lines[2:] == [f"{10**6 + row},0.5" for row in range(number)]
+    assert (tiny_disk / "t.csv").read_text().splitlines()[2:] == [f"{10**6 + row},0.5" for row in range(number)]
     assert all(entry == {"text": "x" * 100} for entry in entries(tiny_disk / "j.jsonl"))
 
 
@@ -263,8 +262,7 @@ def test_secrets_in_command_lines_and_variables_of_commands_are_not_written_down
 
 def begun(folder: Path) -> Workspace:
     """A workspace in which something was measured."""
-    state = RunState(nodes=["n"], created="2026-01-01T00:00:00+00:00")
-    workspace = Workspace.create(folder / "x.zip", state)
+    workspace = Workspace.create(folder / "x.zip", RunState(nodes=["n"], created="2026-01-01T00:00:00+00:00"))
     workspace.table("observations").add({"a": 1, "recorded_s": 1.0})
     workspace.journal("monitoring/n").add({"time_s": 1.0, "x": 1})
     return workspace

@@ -130,8 +130,7 @@ def test_factors_of_an_installed_distribution_are_found(archive: Archive, tmp_pa
     )
     found = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [str(python), "-c", shown, str(archive.path)]
-    result = ran(command, check=True, env=found)
-    assert result.stdout.split() == ["stream_triad_B_per_s", "10000000000.0"]
+    assert ran(command, check=True, env=found).stdout.split() == ["stream_triad_B_per_s", "10000000000.0"]
     (site / "stream_factors.py").write_text("stream_factors = 3\n")
     broken = ran(command, env=found)
     assert "InputError: the factors 'stream' of stream-factors are no function" in broken.stderr

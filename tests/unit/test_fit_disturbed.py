@@ -71,7 +71,6 @@ def test_blocks_of_several_archives_count_together_and_old_archives_count_as_und
 
 
 COUNT = 30
-STILL = np.zeros(COUNT)
 #: 60 to 56.6 Gflop/s in the last of five blocks.
 STEP = np.where(np.arange(COUNT) >= 24, 0.06, 0.0)
 EPISODE = np.where((np.arange(COUNT) >= 12) & (np.arange(COUNT) < 18), 0.08, 0.0)
@@ -88,7 +87,7 @@ def watch_of(folder: Path, level: np.ndarray) -> Watch:
 
 
 def test_a_sentinel_is_the_trimmed_mean_of_its_calls_mean_over_cores(tmp_path: Path) -> None:
-    watch = watch_of(tmp_path, STILL)
+    watch = watch_of(tmp_path, np.zeros(COUNT))
     assert len(watch) == COUNT
     assert watch.size == (1024, 1024, 128)
     # The one interrupted call of twenty is left out: 5 ms and the mean of the noise of a call, 0.8 %.

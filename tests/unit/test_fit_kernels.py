@@ -271,8 +271,7 @@ def test_repeated_sizes_count_by_their_number():
 
 def test_a_minimum_length_of_segments_is_kept():
     x, y = three_regimes(10)
-    fitted = segment(x, y, n_breakpoints=8, least_points=30)
-    bounds = [-np.inf, *fitted.breakpoints, np.inf]
+    bounds = [-np.inf, *segment(x, y, n_breakpoints=8, least_points=30).breakpoints, np.inf]
     counts = [np.sum((x > low) & (x <= high)) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
     assert min(counts) >= 30
 

@@ -100,8 +100,7 @@ def report(z: np.ndarray, *, previous: float = 0.0, wandering_relative_sd: float
 
     previous : relative increase for each doubling of the size of the call before
     """
-    rng = np.random.default_rng(7)
-    n = np.floor(10 ** rng.uniform(2, 4, COUNT))
+    n = np.floor(10 ** np.random.default_rng(7).uniform(2, 4, COUNT))
     before = np.log2(np.roll(n, 1)) - np.mean(np.log2(n))
     duration = (1e-7 * n) * (1 + 0.05 * z) * (1 + previous * before)
     block = np.arange(COUNT) * 4 // COUNT
@@ -175,8 +174,7 @@ print(platform_and_models(Archive.open(sys.argv[1]), "x")[0].sha256)
 
 def with_threads(threads: int, code: str, *words: str) -> str:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
-    done = ran([sys.executable, "-c", code, *words], env=environment, check=True)
-    return done.stdout
+    return ran([sys.executable, "-c", code, *words], env=environment, check=True).stdout
 
 
 def test_long_sums_are_the_same_to_the_last_digit_with_one_thread_and_with_two() -> None:

@@ -123,8 +123,7 @@ def test_no_value_is_printed_with_an_exponent_or_in_many_digits(unit: str) -> No
     for power in range(-9, 13):
         for digits in (1.0, 2.604, 9.9994, 9.9996):
             value = digits * 10.0**power
-            shown = quantity(value, unit)
-            number, _, of = shown.partition(" ")
+            number, _, of = quantity(value, unit).partition(" ")
             assert "e" not in number or abs(value) < 1e-6
             assert float(number.replace(",", "")) == pytest.approx(value * scaled_unit(unit, value)[1], rel=6e-4)
             assert of.endswith(unit.removeprefix("G"))

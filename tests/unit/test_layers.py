@@ -265,8 +265,7 @@ def test_modes_are_standardised_and_of_mixtures_alone(noise: dict[str, object], 
 
 def test_cumulative_weights_go_to_the_engine() -> None:
     noise = Noise.model_validate({"kind": "mixture", "sd": {"1": 1.0}, "modes": standardised(MODES)})
-    rows = core_modes(noise.modes)
-    assert [row[0] for row in rows] == pytest.approx([0.8, 1.0])
+    assert [row[0] for row in core_modes(noise.modes)] == pytest.approx([0.8, 1.0])
     assert core_modes(None) == []
 
 

@@ -58,8 +58,7 @@ def by_control(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def test_an_intel_node_is_set_as_wanted_and_given_back_exactly(tmp_path, files, before, control):
-    records = control.apply(EVERYTHING)
-    assert {record["status"] for record in records} == {"done"}
+    assert {record["status"] for record in control.apply(EVERYTHING)} == {"done"}
     during = machines.tree(files.root)
     assert (during[f"{CPU}/smt/control"], during[f"{CPU}/intel_pstate/no_turbo"]) == ("off", "1")
     assert during[f"{CPU}/cpufreq/policy3/scaling_governor"] == "performance"
@@ -107,8 +106,7 @@ def test_an_acpi_node_has_one_switch_for_boost(tmp_path: Path) -> None:
 
 def test_an_amd_node_has_a_boost_switch_a_policy(tmp_path: Path) -> None:
     files = machines.amd(tmp_path / "root")
-    records = by_control(controls(files, tmp_path).apply({"turbo": False}))
-    assert records["turbo"]["status"] == "done"
+    assert by_control(controls(files, tmp_path).apply({"turbo": False}))["turbo"]["status"] == "done"
     assert machines.tree(files.root)[f"{CPU}/cpufreq/policy1/boost"] == "0"
 
 
@@ -124,8 +122,7 @@ def test_a_node_without_any_control_warns_of_each_in_a_sentence_and_changes_noth
 
 def test_without_rights_every_control_warns_and_nothing_is_left_to_undo(tmp_path: Path) -> None:
     machines.intel(tmp_path / "root")
-    files = machines.KernelThatRefuses(tmp_path / "root")
-    control = controls(files, tmp_path)
+    control = controls(machines.KernelThatRefuses(tmp_path / "root"), tmp_path)
     records = control.apply(EVERYTHING)
     assert {record["status"] for record in records} == {"warning"}
     assert all(
@@ -209,8 +206,7 @@ def test_a_journal_of_a_stranger_cannot_make_us_write_elsewhere(tmp_path: Path) 
     ]
     journal = tmp_path / "journal"
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    records = undo_journal(journal, files)
-    assert [record["status"] for record in records] == ["warning"] * 4
+    assert [record["status"] for record in undo_journal(journal, files)] == ["warning"] * 4
     assert machines.tree(files.root) == {"etc/shadow": "kept", "sys/kernel/x": "kept"}
 
 

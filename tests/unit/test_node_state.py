@@ -88,8 +88,7 @@ def test_the_errors_of_the_two_cpus_are_correlated_as_their_days_are() -> None:
     values = history([100.0] * 200)
     shared = np.repeat(rng.normal(0.0, 0.01, 200), 2)
     values["value"] = values["value"] * np.exp(shared)
-    state = node_state(values, "c", "7", FACTOR)
-    covariance = np.array(state.log_covariance)
+    covariance = np.array(node_state(values, "c", "7", FACTOR).log_covariance)
     assert covariance[0, 1] / covariance[0, 0] > 0.9
     assert exp(covariance[0, 0] ** 0.5) - 1 < 0.02
 
@@ -170,8 +169,7 @@ def factors(first: float, second: float) -> CpuFactors:
 
 
 def dgemm(platform: Platform) -> dict:
-    model = platform.kernel("dgemm")
-    return per_cpu_coefficients(model.pieces[-1])
+    return per_cpu_coefficients(platform.kernel("dgemm").pieces[-1])
 
 
 def test_the_cpus_of_one_node_take_a_factor_times_as_long_and_with_one_what_they_took() -> None:

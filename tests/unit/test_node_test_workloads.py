@@ -265,8 +265,7 @@ def test_all_cores_of_a_numa_node_read_at_once_and_each_node_is_in_two_pairs_wit
 
 def test_the_disk_script_writes_and_reads_and_leaves_nothing(tmp_path: Path) -> None:
     words = [sys.executable, node_test_disk.__file__, str(tmp_path), "2", str(8 << 20), "10"]
-    done = ran(words, check=True)
-    rows = rows_of(done.stdout)
+    rows = rows_of(ran(words, check=True).stdout)
     assert [row["operation"] for row in rows] == ["write", "read"] * 2
     assert {row["size_bytes"] for row in rows} == {str(8 << 20)}
     assert all(float(row["duration_s"]) > 0 for row in rows)

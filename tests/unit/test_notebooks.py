@@ -120,8 +120,7 @@ def units_of(figure: Figure) -> list[str]:
 
 def test_the_title_of_a_prediction_is_the_first_line_of_the_terminal(prediction, tmp_path, output_of):
     first = output_of(*WORDS, "--plot", tmp_path / "runs").splitlines()[0]
-    axes = prediction.plot(tmp_path / "again.png")
-    title = title_of(own_figure(axes))
+    title = title_of(own_figure(prediction.plot(tmp_path / "again.png")))
     assert first.startswith(title)
     assert "(95 %: " in title
     # A name without an ending is written as both, and a viewer of the SVG finds the words too.

@@ -136,8 +136,7 @@ def test_bytes_of_score_p_and_sizes_are_each_others_inverse(members: int) -> Non
 
 
 def test_an_archive_of_a_recording_is_replayed_as_the_recording(tmp_path: Path) -> None:
-    found = recorded(tmp_path / "run.parquet", Mixed(in_parts=True))
-    write_otf2(found.trace, tmp_path / "archive")
+    write_otf2(recorded(tmp_path / "run.parquet", Mixed(in_parts=True)).trace, tmp_path / "archive")
     recorded_s = replayed(tmp_path / "run.parquet").time_s.mean
     path = tmp_path / "archive"
     assert replayed(path).time_s.mean == pytest.approx(recorded_s, rel=5e-3)  # nanoseconds, and computing in gaps

@@ -137,8 +137,7 @@ def messages_told(prediction) -> list[str]:
 
 
 def test_messages_are_counted_and_those_above_the_fitted_sizes_told_with_their_share_of_the_time():
-    platform = dahu(**BOTH_UP_TO_A_GIGABYTE)
-    prediction = predict(NEAR_HPL, platform, runs=1, mapping=ACROSS)
+    prediction = predict(NEAR_HPL, dahu(**BOTH_UP_TO_A_GIGABYTE), runs=1, mapping=ACROSS)
     by_link = {use.link: use for use in prediction.message_use}
     assert (by_link["remote"].outside_messages, by_link["remote"].fitted_bytes) == (0, (1, 1000000000))
     assert sum(use.messages for use in prediction.message_use) == prediction.simulation.messages

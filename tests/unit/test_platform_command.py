@@ -180,8 +180,7 @@ def test_a_cluster_has_what_was_asked_for_and_says_what_is_assumed(tmp_path, out
 
 def test_without_variability_all_cpus_and_all_days_are_alike() -> None:
     cluster = synthesize(DAHU, population_of(DAHU), nodes=6, spatial=0.0, temporal=0.0)
-    table = cluster.kernels[0].pieces[0].per_cpu
-    assert len({row[2:] for row in table.rows}) == 1
+    assert len({row[2:] for row in cluster.kernels[0].pieces[0].per_cpu.rows}) == 1
 
 
 @pytest.mark.parametrize(
@@ -253,8 +252,7 @@ def test_nodes_like_a_calibrated_cluster_differ_as_its_own_do() -> None:
     cluster = synthesize(like, None, nodes=400, temporal=3.0)
     spread = []
     for platform in (like, cluster):
-        table = platform.kernels[0].pieces[-1].per_cpu
-        values = np.array([row[2] for row in table.rows])
+        values = np.array([row[2] for row in platform.kernels[0].pieces[-1].per_cpu.rows])
         spread.append(values.std(ddof=1) / values.mean())
     assert spread[1] == pytest.approx(spread[0], rel=0.15)  # 64 CPUs: the standard error of theirs is 9 %
     assert len(cluster.kernels[0].pieces) == len(like.kernels[0].pieces)

@@ -210,8 +210,7 @@ def coefficients(**changed: Any) -> Coefficients:
 
 def test_a_picture_has_each_pair_of_coefficients_with_the_groups_in_colours_of_their_own() -> None:
     data = coefficients()
-    fitted = generative(data)
-    figure = plot_population(data, fitted, "dgemm", source="daily.csv")
+    figure = plot_population(data, generative(data), "dgemm", source="daily.csv")
     figure.draw_without_rendering()
     assert len(figure.axes) == 9
     below = figure.axes[3]  # beta against alpha

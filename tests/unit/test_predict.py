@@ -26,8 +26,6 @@ from lepaute.simulate.prediction.sweep import Sweep, log_time, scaling
 from lepaute.simulate.prediction.wording import fastest, scaling_answer, span_of
 from lepaute.stats.intervals import median_of_runs
 
-NO_LAYERS = Layers.only()
-
 
 def test_one_run_has_no_interval_and_ten_have_one_around_their_mean(dahu):
     hpl = Hpl(n=2000)
@@ -38,7 +36,7 @@ def test_one_run_has_no_interval_and_ten_have_one_around_their_mean(dahu):
 
 def test_each_layer_of_uncertainty_moves_the_result(dahu):
     hpl = Hpl(n=3000, p=1, q=4)  # one process row: where the pivots come from does not matter
-    quiet = predict(hpl, dahu, runs=3, layers=NO_LAYERS)
+    quiet = predict(hpl, dahu, runs=3, layers=Layers.only())
     assert len({run.time_s for run in quiet.run_list}) == 1
     for layer in ("days", "discrepancy", "noise", "network"):  # the layers that the shipped platforms have
         moved = predict(hpl, dahu, runs=3, layers=Layers.only(layer))
@@ -340,8 +338,7 @@ def test_the_command_says_not_comparable_in_text_json_and_picture(tmp_path, json
     (line,) = [line for line in text.splitlines() if line.startswith("WR") and line.endswith("not comparable")]
     assert line.split()[2] == "32"
     assert picture.read_bytes().startswith(b"\x89PNG")
-    told = json_of(*command, "--json")["predictions"]
-    assert [one["comparable"] for one in told] == [False, True]
+    assert [one["comparable"] for one in json_of(*command, "--json")["predictions"]] == [False, True]
 
 
 def test_a_difference_from_an_extrapolated_block_size_is_not_cancelled() -> None:

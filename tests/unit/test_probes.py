@@ -114,8 +114,7 @@ def test_every_kernel_runs_inside_a_phase_and_not_beyond_its_time(built: probes.
 
 def test_two_ranks_share_the_rows_and_call_the_transposed_swaps(built, two_cores, tmp_path):
     m, n = 256, 200
-    design = _step_design(tmp_path / "d.csv", (m, n, 0, 2))
-    files = run_steps(built, design, tmp_path / "raw", cpus=two_cores)
+    files = run_steps(built, _step_design(tmp_path / "d.csv", (m, n, 0, 2)), tmp_path / "raw", cpus=two_cores)
     by_rank = [read_raw(path)[1] for path in files]
     assert [{row["rank"] for row in rows} for rows in by_rank] == [{"0"}, {"1"}]
     assert [{int(row["cpu"]) for row in rows} for rows in by_rank] == [{two_cores[0]}, {two_cores[1]}]
@@ -244,8 +243,7 @@ def test_the_dgemm_probe_times_each_row_once_and_in_order(built: probes.Probes, 
     shapes = [(300, 200, 128), (1, 1, 1), (64, 1000, 32)]
     lines = "".join(f"{i},dgemm,{m},{n},{k}\n" for i, (m, n, k) in enumerate(shapes))
     design = written(tmp_path / "d.csv", "design_row,kind,m,n,k\n" + lines)
-    files = run_dgemm(built, design, tmp_path / "raw", _core())
-    header, rows = read_raw(files[0])
+    header, rows = read_raw(run_dgemm(built, design, tmp_path / "raw", _core())[0])
     assert header["warmup_calls"] == "5"
     assert "OpenBLAS" in header["blas_config"]
     assert header["blas_core"]

@@ -98,8 +98,7 @@ def test_ranks_take_turns_in_writing_rows(built: probes.Probes, pus: tuple[int, 
 def run_design(
     built: probes.Probes, folder: Path, cpus: Sequence[int], *options: str
 ) -> tuple[list[dict[str, str]], list[Row]]:
-    design = ring_design(5, ranks=len(cpus), sizes=4, size_range_bytes=(1, 1 << 20))
-    write_design(design, folder / "d.csv")
+    write_design(ring_design(5, ranks=len(cpus), sizes=4, size_range_bytes=(1, 1 << 20)), folder / "d.csv")
     raw = [read_raw(path) for path in run_ring(built, folder / "d.csv", folder / "raw", cpus, options)]
     return [header for header, _ in raw], [row for _, rows in raw for row in rows]
 

@@ -22,10 +22,9 @@ from lepaute.kit.extras import EXTRAS, MissingExtra, missing_extra, need
 from lepaute.simulate.application import Application
 from lepaute.simulate.apps.hpl import parameters
 
-PACKAGES = (lp, lp.compare, lp.design, lp.fit, lp.study, lp.watch)
 PUBLIC = {
     f"{package.__name__}.{name}": getattr(package, name)
-    for package in PACKAGES
+    for package in (lp, lp.compare, lp.design, lp.fit, lp.study, lp.watch)
     for name in package.__all__
     if not inspect.ismodule(getattr(package, name)) and not name.startswith("__")
 }
@@ -125,8 +124,7 @@ def test_the_choices_that_type_checkers_know_are_those_of_hpl(kind, words) -> No
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_example_that_help_opens_with_passes_strict_type_checks(tmp_path: Path) -> None:
-    examples = doctest.DocTestParser().get_examples(str(lp.__doc__))
-    program = "".join(example.source for example in examples)
+    program = "".join(example.source for example in doctest.DocTestParser().get_examples(str(lp.__doc__)))
     (tmp_path / "example.py").write_text(f"{program}reveal_type(prediction.time_s.low)\nlp.Hpl(n=8, bcast='3ring')\n")
     checked = ran(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "example.py"], cwd=tmp_path

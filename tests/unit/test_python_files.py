@@ -117,15 +117,12 @@ def test_an_application_is_what_its_files_say_and_so_is_its_digest(tmp_path: Pat
     assert files_in(tmp_path) == before
 
 
-RESTING = Path(__file__).parents[1].joinpath("data", "texts", "python_files_resting.txt").read_text()
-
-
 def test_a_digest_covers_all_that_an_application_rests_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A study that goes on takes a result for that of an earlier one by this digest."""
     script, other = tmp_path / "app" / "app.py", tmp_path / "other" / "elsewhere.py"
     script.parent.mkdir()
     other.parent.mkdir()
-    script.write_text(RESTING)
+    script.write_text(Path(__file__).parents[1].joinpath("data", "texts", "python_files_resting.txt").read_text())
     other.write_text("import beyond\n")
     monkeypatch.syspath_prepend(str(other.parent))
     files = [other, other.with_name("beyond.py"), *map(script.with_name, ("helper.py", "late.py", "loaded.txt"))]

@@ -108,8 +108,7 @@ def test_waits_lie_between_the_calls_of_their_thread_or_are_taken_from_the_kerne
     assert seen["dgemm"] == pytest.approx((1.5e-3, 0.2e-3))
     assert seen["waiting_for_a_core"] == pytest.approx((1.7e-3, 0.3e-3))
     assert (found.thread == 0).all()
-    by_rank_s = breakdown_of(found).by_rank_s[0]
-    assert by_rank_s[[NO_CORE, COMPUTE]] == pytest.approx([0.59e-3, 0.2e-3])
+    assert breakdown_of(found).by_rank_s[0][[NO_CORE, COMPUTE]] == pytest.approx([0.59e-3, 0.2e-3])
 
 
 def test_how_a_run_ended_and_how_many_shared_its_cores_comes_first(tmp_path: Path) -> None:

@@ -138,8 +138,7 @@ def test_programs_reach_the_node_through_oarsh_with_their_words_unharmed(oar: Pa
     allocation = OarScheduler(poll_s=0).acquire(Request(count=2), print)
     words = ["a b", "", "'", f"$(touch {oar}/mark)", f"; touch {oar}/mark", "line\nbreak"]
     for node in allocation.nodes:
-        done = ran(node.argv(["printf", "%s\\0", *words]))
-        assert done.stdout.split("\0")[:-1] == words
+        assert ran(node.argv(["printf", "%s\\0", *words])).stdout.split("\0")[:-1] == words
     assert not (oar / "mark").exists()
     assert (oar / "oarsh.hosts").read_text().splitlines() == [f"{name} 36627" for name in _NODES]
 

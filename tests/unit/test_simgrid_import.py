@@ -35,11 +35,10 @@ def cluster(**changed: str) -> str:
     return zone("<cluster " + " ".join(f'{k}="{v}"' for k, v in (attributes | changed).items()) + "/>")
 
 
-def two(attribute: str, second: str, first: str | None = None, **both: str) -> str:
-    """Clusters c and d, which differ in an attribute."""
-    one = cluster(**both, **({} if first is None else {attribute: first}))
-    other = cluster(**both, **{attribute: second}, id="d", radical="4-7")
-    return one.replace("</zone>", other[other.index("<cluster") : other.index("</zone>")] + "</zone>")
+def two(more: str = "") -> str:
+    """Clusters c and d, and more behind them."""
+    other = cluster(id="d", radical="4-7")
+    return cluster().replace("</zone>", other[other.index("<cluster") : other.index("</zone>")] + f"{more}</zone>")
 
 
 @pytest.mark.parametrize("name", EFFECTIVE)
@@ -93,8 +92,7 @@ def test_a_fat_tree_of_one_latency_factor_keeps_the_latency_of_each_cable() -> N
 def test_cabinets_have_the_backbone_of_their_zone() -> None:
     one = '<cabinet id="cab{0}" prefix="n-" suffix="" radical="{1}" speed="1Gf" bw="1GBps" lat="1us"/>'
     inside = one.format(1, "1-4") + one.format(2, "5-8") + '<backbone id="bb" bandwidth="20GBps" latency="3us"/>'
-    platform = import_xml(zone(inside).replace("Full", "Cluster")).platform
-    topology = core_topology(platform)
+    topology = core_topology(import_xml(zone(inside).replace("Full", "Cluster")).platform)
     assert [topology.link_name(link) for link in topology.route(0, 7)[:3]] == ["z_link_n-1_UP", "bb", "z_link_n-8_DOWN"]
 
 
@@ -144,12 +142,11 @@ def test_hosts_around_a_switch_are_a_switch() -> None:
     assert platform.network.remote.segments[0].latency_s == pytest.approx(2 * 5e-6)
 
 
-@pytest.mark.parametrize("other", [("SPLITDUPLEX", "SHARED"), ('id="l7" bandwidth="8', 'id="l7" bandwidth="4')])
-def test_hosts_with_unlike_links_have_routes(other: tuple[str, str]) -> None:
-    text = STAR.replace('routing="Full"', 'routing="Cluster"').replace(*other)
-    text = text.replace("_UP", "").replace("_DOWN", "") if other[1] == "SHARED" else text
-    topology = import_xml(text).platform.topology
-    assert topology.kind == ("switch" if other[1] == "SHARED" else "routes")
+def test_hosts_with_unlike_links_have_routes() -> None:
+    star = STAR.replace('routing="Full"', 'routing="Cluster"')
+    shared = star.replace("SPLITDUPLEX", "SHARED").replace("_UP", "").replace("_DOWN", "")
+    unlike = star.replace('id="l7" bandwidth="8', 'id="l7" bandwidth="4')
+    assert [import_xml(text).platform.topology.kind for text in (shared, unlike)] == ["switch", "routes"]
 
 
 #: Two clusters, one half-duplex behind a backbone, a zone of cabinets, shortest paths between them but for a bypass.
@@ -221,7 +218,7 @@ UNMODELLED = {
 TREE = {"topology": "FAT_TREE", "topo_parameters": "2;2,2;1,2;1,1"}
 BAD = {
     **{what: (cluster().replace("</zone>", f"{text}</zone>"), message) for what, (text, message) in UNMODELLED.items()},
-    "zone route": (two("lat", "1us").replace("</zone>", '<zoneRoute src="c" dst="d"><link_ctn/></zoneRoute></zone>'),
+    "zone route": (two('<zoneRoute src="c" dst="d"><link_ctn/></zoneRoute>'),
                    "link_ctn '': there is no link ''"),
     "way of a link": (MESH.replace('id="y" b', 'id="y" sharing_policy="SPLITDUPLEX" b'),
                       "link_ctn 'y': there is no link 'y'; give it a direction"),
@@ -248,7 +245,7 @@ BAD = {
     "too many": (cluster(radical="0-999999999"), "at most 1000000 numbers"),
     "topology": (cluster(topology="RING"), "it must be one of FLAT"),
     "parameters": (cluster(topology="TORUS", topo_parameters="3,3"), "is for 9 nodes; nodes.count is 4"),
-    "two clusters": (two("bw", "2GBps"), "zone 'z' has no route from 'c' to 'd'"),
+    "two clusters": (two(), "zone 'z' has no route from 'c' to 'd'"),
     "nothing": (zone(""), "has neither a cluster nor a host"),
     "no platform": ("<html/>", "the root element is 'html'"),
     "not XML": ("<platform>\n<zone></platform>", "platform.xml:2: is not XML (mismatched tag)"),
@@ -319,9 +316,9 @@ def test_hosts_are_named_for_the_platform_and_numbered_as_its_nodes() -> None:
 def test_thresholds_are_where_smpi_changes_over() -> None:
     text = export_xml(load_platform("dahu")).text
     # a message of 8133 bytes has 8149 on the wire and is the last of its segment; one of 64000 the last eager one
-    starts = [entry.split(":")[0] for entry in setting(text, "smpi/bw-factor").split(";")]
-    assert starts == ["0", "8149", "15847", "33972", "64016"]
-    assert [e.split(":")[0] for e in setting(text, "smpi/os").split(";")] == ["0", "8133", "15831", "33956", "64000"]
+    factors, overheads = (setting(text, f"smpi/{name}").split(";")[:5] for name in ("bw-factor", "os"))
+    assert [entry.split(":")[0] for entry in factors] == ["0", "8149", "15847", "33972", "64016"]
+    assert [entry.split(":")[0] for entry in overheads] == ["0", "8133", "15831", "33956", "64000"]
     assert setting(text, "smpi/async-small-thresh") == "64001"
 
 
@@ -404,8 +401,7 @@ def test_a_graph_and_a_dragonfly_on_which_simgrid_crashes_need_wiring_and_not_to
 def test_the_command_writes_the_file_and_says_what_is_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = tmp_path / "dahu.xml"
     assert main(["platform", "export", "dahu", "--output", str(out)]) == 0
-    printed = capsys.readouterr()
-    answer, caveats = printed.out.splitlines()
+    answer, caveats = capsys.readouterr().out.splitlines()
     assert answer == f"{out}: 32 hosts of platform dahu-2020-01, dahu-2020-01-1 to dahu-2020-01-32, each at one speed"
     assert caveats.startswith("8 caveats: kernels not exported; days not exported; ")
     assert out.read_text() == export_xml(load_platform("dahu")).text

@@ -76,8 +76,7 @@ def verdicts(p_value: float) -> pandas.DataFrame:
 
 
 def test_an_archive_is_found_with_its_nodes_raw_rows_and_values(store: Store, tmp_path: Path) -> None:
-    done = store.ingest([small_archive(tmp_path / "a.zip", 1)], cluster="dahu", values_of=values_of)
-    (archive,) = done.added
+    (archive,) = store.ingest([small_archive(tmp_path / "a.zip", 1)], cluster="dahu", values_of=values_of).added
     assert store.archives(nodes=["2"])["id"].tolist() == [archive]
     assert store.archives(nodes=["4"]).empty
     assert store.archive_nodes()["state"].tolist() == ["done"] * 3

@@ -66,8 +66,7 @@ def test_a_study_takes_its_slots_from_a_hostfile_in_order_or_at_random(tmp_path:
         base = {"application": SMALL, "platform": "dahu", "mapping": {"file": "hosts", **mapping}}
         (tmp_path / "study.yaml").write_text(json.dumps(TWO | {"base": base}))
         _, configurations = opened_study(tmp_path / "study.yaml")
-        found = configurations.at(Point({"scenario": "slow"}))
-        return found.conditions.mapping.cores(DAHU, 4, 1)
+        return configurations.at(Point({"scenario": "slow"})).conditions.mapping.cores(DAHU, 4, 1)
 
     in_order = [6 * 32, 6 * 32 + 1, 2 * 32, 2 * 32 + 1]
     assert cores(kind="hostfile") == in_order
@@ -82,8 +81,7 @@ def test_a_copy_of_a_study_finds_the_hostfile_again(tmp_path: Path) -> None:
     base = {"application": SMALL, "platform": "dahu", "mapping": {"kind": "hostfile", "file": "hosts"}}
     (tmp_path / "study.yaml").write_text(json.dumps(TWO | {"base": base}))
     run = run_study(tmp_path / "study.yaml", folder=tmp_path / "results")
-    again = run_study(tmp_path / "results" / "study.yaml")
-    assert again.answer.text == run.answer.text
+    assert run_study(tmp_path / "results" / "study.yaml").answer.text == run.answer.text
 
 
 def test_ranks_with_a_whole_node_differ_as_the_mean_of_its_cpus_does() -> None:
@@ -96,8 +94,7 @@ def test_ranks_with_a_whole_node_differ_as_the_mean_of_its_cpus_does() -> None:
     here, there = population.groups[0].covariance_spatial, known.groups[0].covariance_spatial
     assert here[0][0] == pytest.approx(there[0][0] * factor**2 / 2)  # two CPUs a node
     assert population.covariance_common[0][0] == pytest.approx(known.covariance_common[0][0] * factor**2)
-    model = cluster.kernel("dgemm", 32)
-    assert model.discrepancy_relative_sd > 0.13  # the share is guessed
+    assert cluster.kernel("dgemm", 32).discrepancy_relative_sd > 0.13  # the share is guessed
     assert any("32 threads" in each.what for each in cluster.assumed or ())
     predict(Hpl(n=4000, nb=128, p=2, q=2, threads_per_rank=32), cluster, runs=2)
 
@@ -126,8 +123,7 @@ def test_a_data_sheet_gets_a_population_of_its_threads(tmp_path, capsys) -> None
     table.write_text("\n".join(lines))
     words = ["platform", "population", str(table), "--of", str(sheet), "--threads-per-rank", "32", "-o", str(drawing)]
     assert main(words) == 0
-    population = load_platform(drawing).population
-    assert population.threads == 32
+    assert load_platform(drawing).population.threads == 32
     assert main(["predict", "hpl", "-p", str(drawing), "--n", "4k", "--grid", "2x2", "--threads-per-rank", "32"]) == 0
     capsys.readouterr()
 
@@ -139,9 +135,6 @@ def test_calls_vary_as_a_study_says_where_nodes_are_drawn_too() -> None:
     rows = nodes.population.groups[0].covariance_spatial
     assert steady.population.groups[0].covariance_spatial == tuple(row[:2] for row in rows[:2])
     predict(Hpl(n=4000, nb=128, p=2, q=2, threads_per_rank=32), steady, runs=2)
-
-
-SMALL_PLATFORM = {"n": 2000, "grid": "4x4"}
 
 
 @pytest.mark.parametrize("name", list(READY))
@@ -157,8 +150,7 @@ def test_every_ready_study_is_a_valid_file_for_a_shipped_platform(name: str, thr
 
 
 def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:
-    study = slowest_nodes(Subject("dahu-2019-04", load_platform("dahu-2019-04"), {}))
-    configurations = Configurations(study)
+    configurations = Configurations(slowest_nodes(Subject("dahu-2019-04", load_platform("dahu-2019-04"), {})))
     for point in configurations.points():
         found = configurations.at(point)
         assert found.nodes == 32 - int(str(point["left_out"]))
@@ -166,8 +158,8 @@ def test_all_nodes_that_are_left_are_used_whatever_the_grid() -> None:
 
 
 def test_removing_top_switches_slows_down_and_slow_nodes_hold_up() -> None:
-    narrow = {"n": 1500, "nb": 128}
-    run = run_study(top_switches(Subject("dahu", DAHU, narrow, runs=2)), scheduler="threads")
+    narrow = Subject("dahu", DAHU, {"n": 1500, "nb": 128}, runs=2)
+    run = run_study(top_switches(narrow, cables="first"), scheduler="threads")
     ratios = {
         comparison.other.level: comparison.differences["time_s"].ratio
         for comparison in run.answer.comparisons  # type: ignore[attr-defined]
@@ -190,8 +182,7 @@ def test_a_study_of_which_every_run_is_refused_leaves_no_folder(tmp_path: Path) 
 
 def test_the_command_lists_prints_and_runs_them(tmp_path, monkeypatch, json_of, output_of, refusal_of):
     monkeypatch.chdir(tmp_path)
-    listed = output_of("study", "ready")
-    first, *lines = listed.splitlines()
+    first, *lines = output_of("study", "ready").splitlines()
     assert first == f"{len(READY)} questions about HPL, asked by 'lepaute study ready NAME -p PLATFORM'"
     assert [line.split()[0] for line in lines] == list(READY)
     Path("mine.yaml").write_text(output_of("study", "ready", "components", "--n", "2k", "--grid", "4x16", "--print"))
@@ -217,7 +208,7 @@ def test_several_values_are_compared_each_with_its_own_base_or_tuned_over(output
 def test_a_platform_with_a_tree_of_its_own_keeps_what_its_cables_cost() -> None:
     levels = [{"latency_s": 1e-6}, {"latency_s": 2e-6}]
     tree = with_values(DAHU, {"topology": {"kind": "fat-tree", "parameters": "2;8,4;1,4;1,2", "levels": levels}})
-    study = top_switches(Subject("dahu", tree, SMALL_PLATFORM))
+    study = top_switches(Subject("dahu", tree, {"n": 2000, "grid": "4x4"}))
     assert list(study.scenarios) == ["4 top switches", "3 top switches", "2 top switches", "1 top switch"]
     assert study.scenarios["1 top switch"] == {"platform.topology.parameters": "2;8,4;1,1;1,2"}
 

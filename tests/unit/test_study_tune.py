@@ -139,8 +139,7 @@ def test_how_many_runs_would_tell_the_best_from_the_others_is_said() -> None:
         in same.text
     )
     assert same.further is None
-    single = crossed(alike, machine(), 1)
-    assert "one run of each tells these 2 not apart" in single.text
+    assert "one run of each tells these 2 not apart" in crossed(alike, machine(), 1).text
     assert "against the best" in found.text  # the table
 
 
@@ -190,8 +189,7 @@ def test_a_space_that_is_used_up_ends() -> None:
             for name, levels in (("nb", (64, 128)), ("depth", (0, 1)))
         }
     )
-    found = explore(proposals, machine(), 100)
-    assert found.points == 4
+    assert explore(proposals, machine(), 100).points == 4
 
 
 def test_real_runs_correct_what_the_simulation_has_wrong_of_a_level() -> None:

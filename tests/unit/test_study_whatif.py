@@ -82,8 +82,7 @@ def test_each_level_takes_the_best_of_the_factors_that_are_to_be_chosen() -> Non
 
 def test_machines_of_other_models_are_compared_by_runs_that_have_nothing_in_common() -> None:
     asked = study(scenarios={"base": {}, "other": {"platform": "dahu-2019-04"}})
-    answer = answer_of(asked, lambda trial: float(trial.seed))
-    (comparison,) = answer.comparisons
+    (comparison,) = answer_of(asked, lambda trial: float(trial.seed)).comparisons
     assert not comparison.shared
     found = comparison.differences["time_s"]
     assert found.low < 0.5, "seed 1 against seed 2, ..., 4 against 1"
@@ -140,8 +139,7 @@ def test_the_command_answers_keeps_everything_and_continues(file, capsys, refusa
 @pytest.mark.nodes
 @pytest.mark.long
 def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_in_this_process(tmp_path: Path) -> None:
-    text = support_study.TEXT.replace("n: 1k", "n: 2k")
-    (tmp_path / "net.yaml").write_text(text)
+    (tmp_path / "net.yaml").write_text(support_study.TEXT.replace("n: 1k", "n: 2k"))
     argv = [sys.executable, "-m", "lepaute.cli.main", "study", "whatif", "net.yaml", "--runs", "12", "--resume"]
     process = subprocess.Popen([*argv, "--workers", "2"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     store = tmp_path / "net.results" / "store"

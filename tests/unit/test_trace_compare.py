@@ -27,8 +27,7 @@ def kernels(*names: str, n: int = 8) -> list[Call]:
 
 def test_the_first_call_that_differs_is_named_with_its_place() -> None:
     left = trace(*kernels("idamax", "dscal", "daxpy", "dscal"))
-    right = trace(*kernels("idamax", "daxpy", "dscal", "dscal"))
-    (first,) = compare_traces(left, right).first
+    (first,) = compare_traces(left, trace(*kernels("idamax", "daxpy", "dscal", "dscal"))).first
     assert (first.rank, first.stream, first.position, first.left, first.right) == (0, "kernels", 1, "dscal", "daxpy")
 
 
@@ -45,8 +44,7 @@ def test_a_size_that_differs_is_told_with_both_sizes_and_counted() -> None:
 
 def test_calls_that_one_side_alone_knows_are_listed_and_left_out_of_the_order() -> None:
     left = trace(*kernels("idamax", "dcopy_contiguous", "dscal"))
-    right = trace(*kernels("idamax", "dscal", "pdfact_glue"))
-    found = compare_traces(left, right)
+    found = compare_traces(left, trace(*kernels("idamax", "dscal", "pdfact_glue")))
     assert found.same_calls
     assert [one[:3] for one in found.one_side] == [("dcopy_contiguous", 1, 0), ("pdfact_glue", 0, 1)]
     assert all("another name" in one[3] for one in found.one_side)
@@ -115,8 +113,7 @@ def test_only_common_ranks_are_compared_and_there_must_be_one() -> None:
 
 def test_calls_with_mpi_proc_null_are_counted_and_no_difference() -> None:
     left = trace(call(0, "MPI_Send", 0.0, 1.0, peer=-2), call(0, "MPI_Barrier", 1.0, 1.0))
-    right = trace(call(0, "MPI_Barrier", 1.0, 1.0))
-    found = compare_traces(left, right)
+    found = compare_traces(left, trace(call(0, "MPI_Barrier", 1.0, 1.0)))
     assert found.same_sizes
     assert found.nobody == (1, 0)
     assert "calls with MPI_PROC_NULL: 1 and 0" in comparison_text(found, "one", "other")

@@ -78,16 +78,14 @@ def test_every_two_classes_can_be_told_apart_by_colour_blind_eyes(vision: tuple[
 
 @pytest.mark.slow
 def test_breakdown_and_comparison_are_drawn(tmp_path: Path) -> None:
-    made = hpl_like(ranks=60, steps=3)
-    plot_breakdown(breakdown_of(made), tmp_path / "b.png", "title", "foot")
+    plot_breakdown(breakdown_of(hpl_like(ranks=60, steps=3)), tmp_path / "b.png", "title", "foot")
     plot_comparison(compare_traces(exchange(1.0), exchange(2.0)), tmp_path / "c.png", "one", "other")
     assert is_png(tmp_path / "b.png")
     assert is_png(tmp_path / "c.png")
 
 
 def test_the_events_have_the_form_of_the_trace_event_format(tmp_path: Path) -> None:
-    made = hpl_like(ranks=3, steps=4)
-    count = write_perfetto(made, tmp_path / "p.json")
+    count = write_perfetto(hpl_like(ranks=3, steps=4), tmp_path / "p.json")
     found = json.loads((tmp_path / "p.json").read_text())
     assert set(found) == {"traceEvents", "displayTimeUnit", "otherData"}
     assert len(found["traceEvents"]) == count
@@ -116,8 +114,7 @@ def test_an_arrow_ends_in_the_wait_that_completed_the_receive() -> None:
 
 
 def test_each_call_is_an_event_on_the_line_of_its_rank_with_its_sizes() -> None:
-    made = exchange()
-    calls = [event for event in events(made) if event["ph"] == "X"]
+    calls = [event for event in events(exchange()) if event["ph"] == "X"]
     assert [(event["name"], event["tid"]) for event in calls] == [("dgemm", 0), ("MPI_Send", 0), ("MPI_Recv", 1)]
     assert calls[0]["args"] == {"step": 0, "m": 10, "n": 20, "k": 5, "gflops": 0.0}
     assert calls[1]["args"] == {"step": 0, "peer": 1, "tag": 7, "size_bytes": 800}
@@ -175,8 +172,7 @@ def test_segments_have_all_time_of_each_kind_whether_put_together_or_not(duratio
     made = trace(*calls)
     if made.end_s.max() == 0:
         return
-    spent = colours.classes(made, split(made)[0])
-    found = segments(made, spent, most)
+    found = segments(made, colours.classes(made, split(made)[0]), most)
     assert found.counts.sum() == len(found.codes) == len(found.ticks)
     assert found.shortest_s == 0 or len(found.codes) <= most or found.shortest_s >= found.high_s - found.low_s
     low, tick_s = 0, (found.high_s - found.low_s) / TICKS
@@ -203,8 +199,7 @@ def test_names_are_no_markup_and_links_lead_somewhere():
     made = trace(
         call(0, HOSTILE, 0.0, 1.0), call(1, "dgemm", 0.0, 2.0), application=HOSTILE, warnings=[HOSTILE], hosts=[HOSTILE]
     )
-    text = page(made, HOSTILE)
-    found = Elements(text)
+    found = Elements(page(made, HOSTILE))
     assert "img" not in found.tags
     assert found.tags.count("script") == 2, "the calls and what draws them"
     assert len(found.ids) == len(set(found.ids))

@@ -328,8 +328,7 @@ def test_on_its_own_machine_the_interval_holds_further_runs_though_days_runs_and
                 call(rank, "Barrier", comm=0, start_s=begun_s + each[rank], duration_s=each.max() - each[rank])
                 for rank in (0, 1)
             ]
-        path = write(tmp_path / "run.parquet", rows)
-        replay = lp.TraceReplay(path, recorded_on=str(tmp_path / "own.yaml"))
+        replay = lp.TraceReplay(write(tmp_path / "run.parquet", rows), recorded_on=str(tmp_path / "own.yaml"))
         found = lp.predict(replay, platform, runs=12).time_s
         truth = steps * step_s().max()
         inside += found.low <= truth <= found.high

@@ -135,8 +135,7 @@ def told(folder: Path, cpus: list[list[int]], **variables: str) -> list[str]:
     (folder / "program").write_text(RANK_PROGRAM)
     (folder / "program").chmod(0o755)
     (folder / CPUS).write_text(cpus_text(cpus))
-    script = rank_script(str(folder), str(folder / "program"), blas_environment(2, "Zen"))
-    (folder / SCRIPT).write_text(script)
+    (folder / SCRIPT).write_text(rank_script(str(folder), str(folder / "program"), blas_environment(2, "Zen")))
     bare = {"PATH": os.environ["PATH"], **variables}
     done = ran(["sh", folder / SCRIPT], env=bare)
     return (done.stdout if done.returncode == 0 else done.stderr).splitlines()
@@ -151,8 +150,7 @@ def test_a_rank_runs_in_its_folder_on_the_cpus_of_its_line(variable: str, tmp_pa
 
 def test_the_number_of_the_launcher_goes_before_that_of_the_step_it_runs_in(tmp_path: Path) -> None:
     first, last = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
-    lines = told(tmp_path / "x", [[first], [last]], OMPI_COMM_WORLD_RANK="0", SLURM_PROCID="1")
-    assert lines[-1] == str(first)
+    assert told(tmp_path / "x", [[first], [last]], OMPI_COMM_WORLD_RANK="0", SLURM_PROCID="1")[-1] == str(first)
 
 
 def test_where_binding_is_not_allowed_the_program_runs_unbound(tmp_path: Path) -> None:

@@ -85,8 +85,7 @@ def test_a_machine_that_is_as_fast_as_before_is_not_told_of_a_drift(tmp_path: Pa
 
 
 def test_a_run_across_a_change_of_the_machine_is_marked_and_made_again() -> None:
-    cases = CASES[:1]
-    runs = campaign([0.0, 0.0, 0.3, 0.3, 0.3, 0.3], cases=cases)  # the third one is confirmed by the fourth
+    runs = campaign([0.0, 0.0, 0.3, 0.3, 0.3, 0.3], cases=CASES[:1])  # the third one is confirmed by the fourth
     assert [run.disturbed for run in runs] == [False, True, False]
     assert runs[1].causes == ("sentinels: the machine was 30 % slower after the run than before",)
     assert (runs[2].case, runs[2].repeat, runs[2].attempt) == (runs[1].case, runs[1].repeat, 1)

@@ -82,8 +82,7 @@ def test_the_tests_of_a_watch_are_those_of_judge(watch: Watch, pooled: bool) -> 
     pd.testing.assert_frame_equal(
         part[list(wanted.columns)], chosen.reset_index(drop=True), check_exact=True, check_dtype=False
     )
-    found = watch.test(windows=[1, 5], pooled=pooled)
-    assert_same(found, wanted)
+    assert_same(watch.test(windows=[1, 5], pooled=pooled), wanted)
     vector = ["a_Hz", "b_W"]
     assert_same(
         watch.test(factors=[vector], windows=[1], pooled=pooled), judge(data, LOG, [vector], windows=[1], pooled=pooled)
@@ -100,8 +99,7 @@ def test_day_by_day_or_at_once_and_again_the_verdicts_are_the_same(watch: Watch,
     recorded = watch.store.verdicts()
     again = watch.test(pooled=pooled)
     pd.testing.assert_frame_equal(watch.store.verdicts(), recorded, check_exact=True)
-    wanted = judge(data, LOG, pooled=pooled)
-    assert_same(again, wanted)
+    assert_same(again, judge(data, LOG, pooled=pooled))
 
 
 @FOLDER_FIRST
@@ -118,8 +116,7 @@ def test_an_event_makes_further_verdicts_only_of_what_it_touches_and_the_old_one
         *(("2", job) for job in range(3, 12)),
     }
     assert len(history) == len(before) + len(added)
-    wanted = judge(values(), watch.changelog(), windows=[1])
-    assert_same(after, wanted)
+    assert_same(after, judge(values(), watch.changelog(), windows=[1]))
     # withdrawn again: the first verdicts are those of today's basis
     watch.store.withdraw_events(list(watch.store.events()["id"]), "jane")
     watch.store.withdraw_outliers(list(watch.store.outliers()["id"]), "jane")
@@ -135,13 +132,11 @@ def test_a_late_job_makes_further_verdicts_of_later_jobs_of_its_machine(watch: W
     before = watch.test(windows=[1])
     watch.store.add_values(data[late])
     after = watch.test(windows=[1])
-    history = watch.store.verdicts()
-    assert len(history) == len(before) + 1 + 6
+    assert len(watch.store.verdicts()) == len(before) + 1 + 6
     other = after.merge(before[["node", "cpu", "job", "basis"]], how="left", indicator=True)
     other = other[other["_merge"] == "left_only"]
     assert {(row.node, row.cpu, int(row.job)) for row in other.itertuples()} == {("1", 1, job) for job in range(5, 12)}
-    wanted = judge(data, windows=[1])
-    assert_same(after, wanted)
+    assert_same(after, judge(data, windows=[1]))
 
 
 @FOLDER_FIRST
@@ -226,10 +221,8 @@ def test_a_kill_in_the_middle_of_ingest_or_test_loses_and_doubles_nothing(where,
     files = day_files(tmp_path, kills + 2)
     for _ in killed_at_random(ingest_and_test, where, files, kills):
         with lp.watch.open(where) as opened:
-            held = opened.store.values()
-            assert len(held) % 24 == 0, "whole days only"
-            verdicts = opened.store.verdicts()
-            assert not verdicts.duplicated(list(VERDICTS.key)).any()
+            assert len(opened.store.values()) % 24 == 0, "whole days only"
+            assert not opened.store.verdicts().duplicated(list(VERDICTS.key)).any()
     assert_whole(where, len(files))
 
 

@@ -27,8 +27,7 @@ FREQUENCY = "mean_frequency_Hz"
 
 def table(days: int = DAYS, change: float = 0.0, seed: int = 3, until: int = DAYS) -> pd.DataFrame:
     """A frequency of 12 nodes with a noise of 0.5 %, a job a day; node 3 changes on day BEGIN, up to day `until`."""
-    rng = np.random.default_rng(seed)
-    values = 2e9 * (1 + 0.005 * rng.normal(size=(days, NODES)))
+    values = 2e9 * (1 + 0.005 * np.random.default_rng(seed).normal(size=(days, NODES)))
     values[BEGIN:until, 3] *= 1 + change
     rows = [
         ("dahu", str(node), 0, f"j{day}", START + 86400.0 * day, "s", FREQUENCY, values[day, node], "done", f"a{day}")

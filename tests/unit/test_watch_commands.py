@@ -47,8 +47,7 @@ def copied(ingested: Path, tmp_path: Path) -> Path:
 def answer(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
     """Exit status and standard output of `lepaute watch ...`."""
     capsys.readouterr()
-    status = main(["watch", *map(str, words)])
-    return status, capsys.readouterr().out
+    return main(["watch", *map(str, words)]), capsys.readouterr().out
 
 
 def found(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
@@ -222,8 +221,7 @@ def test_the_cost_is_of_the_state_since_the_standing_regression(tested, tmp_path
     ratio = told["as_now_against_as_calibrated"]["ratio"]
     assert 1.0 < ratio["mean"] < 1.12
     assert told["without_node"]["nodes"] == 3
-    latest = found(capsys, *words, "--runs", "2", "--latest", "3")
-    assert latest["state"]["jobs_now"] == 3
+    assert found(capsys, *words, "--runs", "2", "--latest", "3")["state"]["jobs_now"] == 3
     status, text = answer(capsys, *words, "--runs", "2", "--since", "2026-02-12")
     assert status == 0
     assert "dgemm_rate_flops of 17 jobs since 2026-02-12" in text

@@ -210,8 +210,7 @@ def test_a_table_that_is_not_what_its_mapping_says_is_refused_in_one_line(text, 
     ],
 )
 def test_a_faulty_mapping_is_refused_with_file_and_line(mapping: str, words: str, tmp_path: Path) -> None:
-    message = refusal(tmp_path, "start,node,rate\n10,n,1\n", mapping)
-    assert words in message
+    assert words in refusal(tmp_path, "start,node,rate\n10,n,1\n", mapping)
 
 
 def test_cells_beside_the_values_are_checked(tmp_path: Path) -> None:

@@ -236,8 +236,7 @@ def test_with_few_nodes_nothing_is_pooled_and_those_that_are_missing_are_counted
 
 
 def test_a_p_value_that_is_too_small_for_a_number_still_has_a_rank() -> None:
-    frame = table({"value": [*np.random.default_rng(6).normal(size=200), 1e60, 1e70]})
-    found = judge(frame, windows=[1])
+    found = judge(table({"value": [*np.random.default_rng(6).normal(size=200), 1e60, 1e70]}), windows=[1])
     assert list(found.p_value[200:]) == [0.0, pytest.approx(1.0, abs=1.0)]
     assert found.log10_p[200] < -1e4
     usual = found[found.p_value > 0]

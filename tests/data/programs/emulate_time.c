@@ -1,3 +1,4 @@
+#include <smpi/smpi.h>
 extern double PMPI_Wtime(void);
 static void sizes(void) { /* 1.0027 us: no whole number of them */
     dgemm(3, 3, 3);
@@ -81,6 +82,24 @@ static void blocked(void) { /* in a blocking call while the receive is posted; n
     MPI_Barrier(MPI_COMM_WORLD);
     printf("done\n");
 }
+static void looped(void) { /* beside BLAS */
+    volatile double x = 1;
+    for (long i = 0; i < 30000000; i++) x = x * 0.999 + 1;
+    dgemm(1000, 1000, 1000);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+static void sampled(void) {
+    int loops = 0;
+    SMPI_SAMPLE_LOCAL(int i = 0, i < 50, i++, 5, -1) {
+        ++loops;
+        dgemm(100, 100, 100);
+    }
+    SMPI_SAMPLE_GLOBAL(int i = 0, i < 3, i++, 5, 0.1) {
+        ++loops;
+        dgemm(100, 100, 100);
+    }
+    printf("loops %d", loops);
+}
 static void unmodelled(void) {
     extern void dsymv_(const char *, const int *, const double *, const double *, const int *, const double *,
                        const int *, const double *, double *, const int *);
@@ -98,6 +117,8 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "late")) late();
     if (!strcmp(argv[1], "overlap")) overlap();
     if (!strcmp(argv[1], "blocked")) blocked();
+    if (!strcmp(argv[1], "looped")) looped();
+    if (!strcmp(argv[1], "sampled")) sampled();
     if (!strcmp(argv[1], "unmodelled")) unmodelled();
     MPI_Finalize();
     return 0;
