@@ -149,9 +149,9 @@ def write_picture(figure: "Figure", path: Path) -> None:
     }
     for file in picture_files(path):
         ending = file.suffix.lower()
-        kind = ending[1:] if ending in ENDINGS else "png"
+        image_format = ending[1:] if ending in ENDINGS else "png"
         with whole_file(file) as temporary, matplotlib.rc_context({"svg.hashsalt": title}):
-            figure.savefig(temporary, format=kind, dpi=DPI, metadata=about[kind])
+            figure.savefig(temporary, format=image_format, dpi=DPI, metadata=about[image_format])
 
 
 def plain_decades(axis: Any, ends: tuple[float, float]) -> None:

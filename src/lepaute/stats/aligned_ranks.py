@@ -227,25 +227,17 @@ def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floa
         return None
     chances = np.ones(1)
     for one, count, top in zip(ranks, chosen, tops, strict=True):
-        chances = _convolved(chances, _subset_sums(one, count, top))
+        # the share of the subsets of `count` of these ranks that have each sum from 0 to `top`
+        ways = np.zeros((count + 1, top + 1))
+        ways[0, 0] = 1.0
+        for rank in one:
+            ways[1:, rank:] += ways[:-1, : top + 1 - rank].copy()
+        shares: Floats = ways[count] / comb(len(one), count)
+        result = np.zeros(len(chances) + len(shares) - 1)
+        for total in np.flatnonzero(shares):
+            result[total : total + len(chances)] += shares[total] * chances
+        chances = result
     return chances
-
-
-def _subset_sums(ranks: Integers, count: int, top: int) -> Floats:
-    """The share of the subsets of `count` of these ranks that have each sum from 0 to `top`."""
-    ways = np.zeros((count + 1, top + 1))
-    ways[0, 0] = 1.0
-    for rank in ranks:
-        ways[1:, rank:] += ways[:-1, : top + 1 - rank].copy()
-    shares: Floats = ways[count] / comb(len(ranks), count)
-    return shares
-
-
-def _convolved(chances: Floats, block: Floats) -> Floats:
-    result = np.zeros(len(chances) + len(block) - 1)
-    for total in np.flatnonzero(block):
-        result[total : total + len(chances)] += block[total] * chances
-    return result
 
 
 def _above(value: float, sd: float) -> float:

@@ -153,7 +153,7 @@ class Job(Helpers):
         _check_names("record", columns)
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            row[name] = to_cell_value(name, value)
+            row[name] = _to_cell_value(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
     def set_conditions(self, **controls: Any) -> frozenset[str]:
@@ -408,7 +408,7 @@ def _check_names(where: str, names: Iterable[str]) -> None:
         )
 
 
-def to_cell_value(name: str, value: Any) -> Value:
+def _to_cell_value(name: str, value: Any) -> Value:
     """Converts a value, also a scalar of NumPy, for a cell of a table; raises InputError for anything else."""
     if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
         value = item()

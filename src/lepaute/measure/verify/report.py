@@ -55,7 +55,7 @@ def show(
     causes: as of comparison.sentence
     """
     show_drift = drift is not None and drift.significant
-    header, rows = case_rows(table, with_drift=show_drift)
+    header, rows = _case_rows(table, with_drift=show_drift)
     width = terminal_columns(stream)
     sentences = [sentence(table, causes)]
     if drift is not None:
@@ -69,7 +69,7 @@ def show(
         print("", *(folded(line, width, 4) for line in lines), sep="\n", file=stream)
 
 
-def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The table of cases: its head, and a row a case; of one run each, which is its mean, nothing twice."""
     names, single = names_of_cases(table), bool((table["n_counting"] == 1).all())
     kept = [place for place in range(len(HEADER)) if not single or place not in (2, 4)]
@@ -204,7 +204,7 @@ def page(
     marks = {line.get_marker() for axis in figure.axes for line in axis.lines}
     made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
     made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
-    head, rows = case_rows(table, with_drift=told)
+    head, rows = _case_rows(table, with_drift=told)
     simulated = sum(len(case.prediction.run_list) for case in results.cases)
     made = (
         f"{counted(len(results.cases), 'case')}, {counted(len(results.run_table), 'real run')}, {simulated} simulated"
@@ -252,8 +252,8 @@ def _heads(head: Sequence[str]) -> list[str]:
 
 def _part(line: str) -> dict[str, str]:
     """Of the line `computing 91.5 % (dgemm 90.2 %)`."""
-    whole, _, parts = line.removesuffix(")").partition(" (")
-    name, _, share = whole.partition(" ")
+    first, _, parts = line.removesuffix(")").partition(" (")
+    name, _, share = first.partition(" ")
     return {"part": name, "share": share, "of which": parts}
 
 

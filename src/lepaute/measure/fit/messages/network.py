@@ -275,7 +275,7 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
         call_cost(operations.get("iprobe")),
         call_cost(operations.get("test")),
         call_cost(operations.get("wtime")),
-        looks_first(operations.get("seen")),
+        _looks_first(operations.get("seen")),
         limits,
         size_range(half),
         (size_range(half)[0], gaps[1]) if gaps else None,
@@ -346,7 +346,7 @@ def _exchange(exchange: Series | None, segments: tuple[FittedSegment, ...]) -> t
     return float(np.median(large.duration_s / alone_s)), float(np.median(large.size_bytes / large.duration_s))
 
 
-def looks_first(looks: Series | None) -> bool:
+def _looks_first(looks: Series | None) -> bool:
     """Does MPI_Iprobe mostly need more than one call to find a message that has come long before?
 
     looks : every call until the message was found; a size measured once has as many entries as calls. Small sizes are
