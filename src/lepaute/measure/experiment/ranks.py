@@ -55,7 +55,27 @@ def start_of_ranks(
             f"{total} ranks do not fit on {len(nodes)} nodes with {max(slots)} on each; give fewer, or more a node"
         )
     if launch.launcher == "srun":
-        return _by_srun(words, nodes, slots, total, options, launcher)
+        settings = {}
+        rest = list(options)
+        while rest:
+            if rest[0] not in ("--mca", "-mca") or len(rest) < 3:
+                raise InputError(
+                    f"under Slurm ranks are started by srun, which has no option {rest[0]!r} of mpirun's; use --mca"
+                )
+            settings[rest[1]] = rest[2]
+            del rest[:3]
+        if len(set(slots)) > 1:
+            raise InputError("under Slurm every node takes equally many ranks; give --ranks-per-node, no other numbers")
+        used = nodes[: -(-total // slots[0])]
+        where = [
+            # MPICH and what derives from it speak the protocol of PMI, which Slurm's plugin of PMI-2 answers too.
+            f"--mpi={'pmix' if launcher.family == OPEN_MPI else 'pmi2'}",
+            f"--nodelist={','.join(used)}",
+            f"--nodes={len(used)}",
+            f"--ntasks-per-node={slots[0]}",
+            f"--ntasks={total}",
+        ]
+        return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), launcher.tuning(settings) if settings else {})
     several = len(nodes) > 1
     start = launcher.start(
         total,
@@ -88,37 +108,6 @@ def _remote_shell(launch: RankLaunch, launcher: Launcher, place: str) -> str | N
         if any(mark.isspace() for mark in word):
             raise InputError(f"{word}: mpirun takes no path with a space; move ssh's configuration")
     return " ".join(launch.remote_shell) or None
-
-
-def _by_srun(
-    words: Sequence[str],
-    nodes: Sequence[str],
-    slots: Sequence[int],
-    total: int,
-    options: Sequence[str],
-    launcher: Launcher,
-) -> Start:
-    settings = {}
-    rest = list(options)
-    while rest:
-        if rest[0] not in ("--mca", "-mca") or len(rest) < 3:
-            raise InputError(
-                f"under Slurm ranks are started by srun, which has no option {rest[0]!r} of mpirun's; use --mca"
-            )
-        settings[rest[1]] = rest[2]
-        del rest[:3]
-    if len(set(slots)) > 1:
-        raise InputError("under Slurm every node takes equally many ranks; give --ranks-per-node, no other numbers")
-    used = nodes[: -(-total // slots[0])]
-    where = [
-        # MPICH and what derives from it speak the protocol of PMI, which Slurm's plugin of PMI-2 answers too.
-        f"--mpi={'pmix' if launcher.family == OPEN_MPI else 'pmi2'}",
-        f"--nodelist={','.join(used)}",
-        f"--nodes={len(used)}",
-        f"--ntasks-per-node={slots[0]}",
-        f"--ntasks={total}",
-    ]
-    return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), launcher.tuning(settings) if settings else {})
 
 
 SCRIPT, CPUS = "rank.sh", "cpus.txt"
