@@ -140,8 +140,7 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MAX_BYTES) ->
 def read_yaml(text: str, origin: str) -> Any:
     """The value of a YAML text of one document; None if it is empty.
 
-    Raises InputError, one line with file, line and column, for what is not YAML, has a key twice, or exceeds the bounds
-    of this module.
+    Raises InputError, with file, line and column, for what is not YAML, has a key twice, or exceeds these bounds.
     """
     if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise InputError(f"{origin}: has more than {MAX_BYTES} bytes; split it or remove what is not needed")

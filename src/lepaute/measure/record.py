@@ -209,9 +209,7 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
 
 
 def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
-    """xhpl-lepaute, linked so that HPL's loops and phases are recorded too: the same objects as the one that `verify`
-    runs.
-    """
+    """xhpl-lepaute with HPL's loops and phases recorded too: linked of the objects that `verify` runs."""
     tools = find_toolchain(library)
     hpl = build_hpl(progress, tools)
 

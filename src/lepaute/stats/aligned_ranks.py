@@ -5,8 +5,7 @@ then all values are ranked together, and the sum of the ranks of one sample is c
 if they were exchanged within blocks (Hodges & Lehmann, Annals of Mathematical Statistics 33, 1962: aligned ranks).
 Where there is one block this is the test of Wilcoxon (1945) and of Mann and Whitney (1947); where each block has one
 value of either sample it is nearly that of Wilcoxon's signed ranks (a pair counts r - 1/2 where that counts r). The
-distribution is exact, whatever that of the values, where the labels within blocks were drawn at random; ties get mean
-ranks and stay exact.
+distribution is exact where the labels within blocks were drawn at random; ties get mean ranks and stay exact.
 
 The interval of the shift holds all shifts that the two-sided test does not reject, and the estimate is the shift at
 which the sum of the ranks equals its expectation (Hodges & Lehmann, ibid. 34, 1963).
@@ -80,8 +79,7 @@ def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.
     """Tests that both samples have one distribution in each block.
 
     values : shape (n,), finite; second : of each, whether it belongs to the second sample; blocks : of each, any labels
-    Blocks that hold one sample alone say nothing and are left out. Raises InputError for values that are not finite,
-    and for other shapes.
+    Blocks of one sample alone say nothing and are left out. Raises InputError for values or shapes that cannot be.
     """
     return _Samples(values, second, blocks).test(0.0)
 

@@ -146,8 +146,7 @@ def _log_t(z: Floats, degrees: float) -> Floats:
 
 
 def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floats, Floats]:
-    """The variance that the streams of a group have in common, and how many degrees of freedom it is worth: 0 for fewer
-    than MIN_PEERS.
+    """The common variance of the streams of a group, and the degrees of freedom that it is worth: 0 below MIN_PEERS.
 
     The spread of the logarithms of their variances that chance does not explain tells how alike they are; it is taken
     one standard error larger than it looks.

@@ -357,8 +357,7 @@ def hidden_wander(deviations: Floats, rho: Floats, level: float = LEVEL) -> floa
     rho : of each stream, the correlation of neighbours that is known of, shape (streams,)
     A mixture of noise and wander has hardly any correlation of neighbours, but differences that go on growing with the
     days between: here by how much more than neighbours of that correlation would have, a value a stream. The mean is
-    that without the largest and the smallest quarter, since the level of some may have changed; tested as Yuen does,
-    Biometrika 61, 1974.
+    that without the largest and smallest quarter, as some may have changed; tested as Yuen does, Biometrika 61, 1974.
     """
     x, scale = limited(deviations)
     chosen = scale > 0

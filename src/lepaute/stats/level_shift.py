@@ -25,8 +25,7 @@ class LevelShift:
     difference         : after less before
     standard_error     : of the difference
     degrees_of_freedom : that it rests on
-    date_reach         : by this many values the true cut may lie earlier or later, with 95 % confidence; inf if the
-                         levels are equal
+    date_reach         : the true cut may lie so many values off, with 95 % confidence; inf if the levels are equal
     """
 
     before: float

@@ -2,8 +2,7 @@
 
 Written here rather than by Matplotlib: a page has up to six pictures of forty subjects, which take Matplotlib half a
 minute and 18 MB, and this less than a second and 1 MB; texts stay texts of the page, in its font and legible at any
-width; no script is needed. Colours and strokes are those of the page's style sheet (classes `dot`, `line`, `mark`,
-`band`, `bar`, `rule`).
+width; no script is needed. Colours and strokes are classes of the page's style sheet: `dot`, `line`, `band`, ...
 """
 
 import math

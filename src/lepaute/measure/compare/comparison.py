@@ -226,8 +226,7 @@ def archives(
     primary: Collection[tuple[str, str, int]] | None = None,
     ranks: int | None = None,
 ) -> Comparison:
-    """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
-    another.
+    """Compares two libraries of a campaign, or of several sessions, or the library of one campaign with another.
 
     Parameters
     ----------

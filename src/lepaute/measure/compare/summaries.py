@@ -159,8 +159,7 @@ def summarise(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
 def select_calls(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]]:
     """The calls that are looked at, and how many are not, by reason.
 
-    Of the attempts at one place of a block the undisturbed ones; where there is none, the last one, which decides
-    nothing.
+    Of the attempts at one place of a block the undisturbed ones, else the last one, which decides nothing.
     """
     left_out: dict[str, int] = {}
 

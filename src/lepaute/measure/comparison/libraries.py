@@ -163,8 +163,7 @@ _COMPILER = {OPEN_MPI: "OMPI_CC", MPICH: "MPICH_CC", MVAPICH: "MPICH_CC", INTEL_
 def ready_library(named: NamedLibrary, tell: Callable[[str], None], build: Build) -> ReadyLibrary:
     """Compiles the probe, unless it is there already, and asks the library's own programs what they are.
 
-    Raises EnvironmentProblem if the probe cannot be compiled, InputError if it is linked to another library than
-    the one that mpirun belongs to.
+    Raises EnvironmentProblem if the probe cannot be compiled, InputError if it is linked to another mpirun's library.
     """
     library = named.library
     if build.compiler:

@@ -53,8 +53,7 @@ class Job(Helpers):
     `lp.run(Sizes, "sizes.zip")` does the same in a Python session, for a class defined there. Every step is a method
     too: `with lp.Job(archive="hand.zip") as job: job.nodes.run("uname", "-a")`.
 
-    control, warm_up_s, monitor_period_s, reference_period_s: defaults of the class for what `Options` has; None: those
-    of `Options`
+    control, warm_up_s, monitor_period_s, reference_period_s: the class's for `Options`; None: those of `Options`
     """
 
     archive_content: ClassVar[Content] = EXPERIMENT
@@ -160,8 +159,7 @@ class Job(Helpers):
         """Sets the nodes for the commands that follow, as `control` does for the whole run: the level of a factor.
 
         controls: such as governor="powersave", turbo=False; undone at the end of the run
-        The names of the nodes that could not be set so: what they measure is not of that level. Raises InputError for
-        a value that makes no sense.
+        The names of the nodes that could not be set so. Raises InputError for a value that makes no sense.
         """
         for name, problem in control_problems(controls).items():
             raise InputError(f"condition {name}: {problem}")

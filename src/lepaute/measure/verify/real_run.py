@@ -117,8 +117,7 @@ class HplProgram(Here):
     def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
 
-        Raises EnvironmentProblem if the program fails, prints no result, or takes longer than timeout_s (all its
-        processes are ended then).
+        Raises EnvironmentProblem if the program fails, prints no result, or takes over timeout_s (it is ended then).
         """
         layout, threads = layout_here(), hpl.threads_per_rank
         places = [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]

@@ -176,8 +176,7 @@ def check_begun(folder: Path) -> None:
 class ChosenRuns:
     """An open campaign, whose runs may be chosen one at a time, each by what the ones before it took.
 
-    Runs that the journal has are answered from there: whoever chooses in the same way again comes to the point where
-    the campaign was interrupted.
+    Runs in the journal are answered from there: the same choices lead to where the campaign was interrupted.
 
     cases : with their sealed predictions;  seal : of these
     runs  : every real run so far, disturbed ones too, in the order in which they were made

@@ -196,8 +196,7 @@ def coefficients(run: ArchivedRun) -> Iterator[FactorValue]:
 def regression(m: Floats, n: Floats, k: Floats, duration_s: Floats) -> Regression:
     """The two fits of some calls, vectors of shape (calls,); empty if there are no more sizes than terms.
 
-    The deviation of a size is that between its calls, with one degree of freedom less than calls; sizes of one call do
-    not enter it.
+    The deviation of a size is that between its calls, of which one is not free; sizes of one call do not enter it.
     """
     sizes, size = np.unique(np.column_stack([m, n, k]), axis=0, return_inverse=True)
     size = size.ravel()

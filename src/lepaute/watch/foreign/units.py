@@ -136,8 +136,7 @@ EXAMPLES = "s, ms, Hz, GHz, W, J, degC, K, B/s, MB/s, GiB/s, Gbit/s, flop/s, Gfl
 def si_unit(text: str) -> Unit | None:
     """The unit that a text such as GHz, MB/s, GiB/s, us, Gflops or degC names; None if it names none.
 
-    An M is 10^6 and an Mi 2^20; a B is a byte, b and bit are bits. Rates of anything else keep its name: images/s is
-    images_per_s.
+    An M is 10^6, an Mi 2^20; B is a byte, b and bit are bits. Other rates keep their name: images/s is images_per_s.
     """
     text = text.strip()
     if len(text) > _LONGEST:

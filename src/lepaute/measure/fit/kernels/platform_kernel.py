@@ -161,8 +161,7 @@ def common_relative_sd(kernel: FittedKernel, calls: Calls) -> float:
 def _separate_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     """The covariance of the coefficients of one core or socket less that of all together, shape (p, p).
 
-    Both fits have the same terms. In the directions in which the variances of the one are 1, those of the other are
-    taken off, down to MIN_OWN.
+    Both have the same terms. Where the variances of the one are 1, those of the other are taken off, down to MIN_OWN.
     """
     values, vectors = algebra.eigen(own.covariance)
     known = values > 1e-12 * max(float(values[-1]), 0.0)

@@ -20,8 +20,7 @@ The error of a polynomial's coefficients and of its tail, from calls that are no
 
 Calls of one process, and of processes of one mpirun, have in common what it was faster or slower. So the covariance is
 that of the cluster jackknife over such launches. It is that of the coefficients and of the excess (the tail, see
-`polynomial`) together: a factor on all coefficients that rests on few interrupted calls is known less well than
-anything else.
+`polynomial`) together: a factor on all coefficients, from few interrupted calls, is the least certain of all.
 
 A piece of a kernel may have calls of few launches, whose spread is then a poor estimate; how much processes differ is
 known better from all kernels together (`variability.days`). Where that is known, the two covariances are averaged by
@@ -274,8 +273,7 @@ class PolynomialFit:
     def covariance(self) -> Floats:
         """Covariance of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
 
-        The error of the tail's own excess and that of the machine's are taken to go together: the one is part of the
-        other.
+        The error of the tail's own excess and that of the machine's go together: the one is part of the other.
         """
         joint = self.error.covariance(self.effects)
         share, other_error = self.tail

@@ -52,8 +52,7 @@ UPLINK_MISS = 0.05
 
 
 def start_errors(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> tuple[float, float]:
-    """Relative standard deviations of a start's factors on transfers, and on the overheads of its calls; 0 with fewer
-    than two starts.
+    """Relative standard deviations of a start's factors on transfers, and on overheads; 0 with fewer than two starts.
 
     frames   : point-to-point observations of one class of links, one an archive
     segments : fitted to all of them

@@ -158,8 +158,7 @@ def _shared_breakpoints(parts: list[Series]) -> list[float]:
     """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
     does not tell from the best (`simplest`).
 
-    Exact where the series have MAX_SIZES distinct sizes together; else a breakpoint is one of this many of them, at
-    equal shares of the points.
+    Exact up to MAX_SIZES distinct sizes in all; else a breakpoint is one of this many, at equal shares of the points.
     """
     pairs = _grouped_sizes([part for part in parts if len(part) >= MIN_POINTS])
     pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
@@ -285,8 +284,7 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
 def fit_segments(
     message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, pairs: bool = True
 ) -> tuple[FittedSegment, ...]:
-    """The segments of messages whose time is `message`, with `pairs` the mean of one there and one back; see
-    `fit_segment`.
+    """The segments of messages of the time `message`, with `pairs` the mean of there and back (`fit_segment`).
 
     Raises FitError if there are fewer than three measurements of every protocol.
     """
@@ -309,8 +307,7 @@ def fit_segments(
 def _gaps(
     strided: Series | None, segments: tuple[FittedSegment, ...], limits: ProtocolLimits
 ) -> tuple[tuple[FittedSegment, ...], int] | None:
-    """Segments of messages with gaps, and the largest size: above the eager limit from their own times, below as the
-    others.
+    """Segments of messages with gaps, above the eager limit from their own times, below as others; the largest size.
 
     A measurement is the message, with the making of its datatype, and an empty answer, whose time is subtracted.
     """

@@ -148,8 +148,7 @@ def of_one_message(modes: Sequence[Mode]) -> tuple[Mode, ...]:
 class FittedSegment:
     """Messages of more than above_bytes; overheads are (intercept_s, per_byte_s).
 
-    modes : of log(duration of a message / its fitted mean); none where too few were measured, and then
-            noise_relative_sd stands for them
+    modes : of log(duration of a message / its fitted mean); none of too few, for which noise_relative_sd stands
     """
 
     above_bytes: int
