@@ -3,8 +3,7 @@ messages about a refused YAML file share: the line of a value, its path as peopl
 
 YAML is composed here from the events of the parser in C: PyYAML's composer, in C as well, recurses without end, expands
 aliases without end, keeps the last of two equal keys, and is half as fast. The values are those of its safe loader,
-except that a date stays text and 1e-9 is a number; refused is what no document needs: keys that are collections, tags
-of other types, anchors that hold themselves.
+except that a date stays text and 1e-9 is a number; refused are collections as keys, other tags, circular anchors.
 """
 
 import json

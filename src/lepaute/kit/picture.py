@@ -1,7 +1,6 @@
 """Pictures for people: one palette, one place for the finding and for what it rests on, one way to write files.
 
-A figure has its finding on top, in the words and figures of the command that draws it, and at its foot what made it:
-digest of the platform, seed, version.
+A figure has its finding on top, as the command prints it, and at its foot digest of the platform, seed, version.
 """
 
 import math

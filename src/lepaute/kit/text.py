@@ -323,8 +323,7 @@ def without_figures(text: str) -> str:
 def one_for_all(texts: Iterable[str], names: Collection[str] = ()) -> list[Alike]:
     """Groups of texts that are alike, in the order of the first ones.
 
-    Texts are alike where they are the same up to the first colon but for numbers and for words of `names`. The one
-    with the largest first number stands for them.
+    Alike are those equal up to the first colon but for numbers and `names`; the largest number stands for all.
     """
     words = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     of_names = re.compile(rf"\b({words})\b" if names else r"(?!)")

@@ -28,8 +28,7 @@ Condition = Callable[[float], bool]
 #: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.
 MAX_ADDITIONS = 20_000_000
 _HALVINGS, _HALVINGS_NEARBY = 40, 14
-#: Values of either sample in a block. One of each would be nearest in time, but n pairs have no p-value below
-#: 2^(1 - n).
+#: Values of either sample in a block. One would be nearest in time, but n pairs have no p-value below 2^(1 - n).
 BLOCK = 4
 
 

@@ -49,8 +49,7 @@ FAR = 3.0
 WINDOWS = (1, 2, 4, 8, 16)
 #: Both parts have this many streams at least, and this share of them: fewer hardly move the median of all.
 MIN_IN_PART, MIN_PART = 4, 0.1
-#: Their means are so many standard deviations within a part from each other: normal values cut in two have 2.7, uniform
-#: ones 3.5.
+#: So many standard deviations within a part between their means: halves of normal values have 2.7, of uniform ones 3.5.
 SEPARATION = 4.0
 
 

@@ -13,8 +13,7 @@ from lepaute.stats.student import student_quantile
 
 #: Values further from the median of their side than this many standard deviations count as if they were there.
 MAX_DEVIATIONS = 3.0
-#: The 95 % quantile of the date's error, in long-run variances over the squared change (Bai, Review of Economics and
-#: Statistics 79, 1997, equation 20).
+#: The 95 % quantile of the date's error, in long-run variances over the squared change (Bai 1997, equation 20).
 DATE_QUANTILE = 11.0
 
 

@@ -47,8 +47,7 @@ class SemanticLimits:
     tested_up_to_bytes      : largest size that was tested, 0 if none was
     undecided_bytes         : sizes whose answers differ however often they are asked, or that
                               fail though larger ones pass
-    Between a limit and the next larger tested size nothing is known. A finished search leaves nothing between; only the
-    unattended sends are tested at powers of two.
+    Between a limit and the next larger tested size nothing is known; only unattended sends leave such gaps in the end.
     """
 
     asynchronous_up_to_bytes: float

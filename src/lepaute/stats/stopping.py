@@ -109,8 +109,7 @@ class Progress:
     estimate, interval  : in the unit of the durations; None if there are too few values for an interval
     relative_half_width : inf if there is no interval, or the estimate is 0 and nothing is relative to it
     reached             : whether the interval is as narrow as the target asks
-    more                : observations until the look at which the target is expected to be reached, or until `most`;
-                          0 when it is reached or `most` are there
+    more                : observations until the look at which the target is expected, or `most`; 0 when there
     """
 
     target: Target

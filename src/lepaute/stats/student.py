@@ -1,7 +1,6 @@
 """Student's t distribution in plain Python: a prediction has half a second, and importing SciPy alone takes it.
 
-Formulas: Abramowitz & Stegun 26.7.1 (the distribution as an incomplete beta function) and 26.5.8 (its continued
-fraction, evaluated by Lentz's method).
+Formulas: Abramowitz & Stegun 26.7.1 (as an incomplete beta function) and 26.5.8 (its continued fraction, by Lentz).
 """
 
 from functools import lru_cache

@@ -212,8 +212,7 @@ class AppriseChannel:
 def channels_of(urls: Iterable[str]) -> list[AppriseChannel]:
     """The channels of Apprise's URLs; raises InputError, without repeating a password, for what is none.
 
-    No redirect is followed, whatever a URL says: a message that was posted would become a question without a body,
-    and the answer to that would count as its arrival.
+    No redirect is followed: a message that was posted would become a request without a body, whose answer would count.
     """
     asset = apprise.AppriseAsset(http_redirects=False)
     channels = []

@@ -94,8 +94,7 @@ def shared_labels(facts: Sequence[CampaignFacts]) -> tuple[str, ...]:
 def join_campaigns(
     campaigns: Sequence[Archive], facts: Sequence[CampaignFacts], same: Sequence[str]
 ) -> tuple[list[str], pandas.DataFrame, dict[str, LibraryFacts], list[dict[str, str]]]:
-    """Labels, calls and facts of all libraries, and of each campaign their names by label; labels that two campaigns
-    share get the name of their archive.
+    """Labels, calls and facts of all libraries, and names by label; labels of two campaigns get that of the archive.
 
     same: labels that are the same library in every campaign, a session each, and all that counts there
     """

@@ -1,7 +1,6 @@
 """How ranks of MPI are started on nodes: by mpirun of a library or by Slurm's srun, and bound to the CPUs of their own.
 
-A launcher binds as it numbers cores, each in its own way, and knows nothing of names that share a machine; so a script
-binds each rank to the CPUs of its line of a list.
+Launchers bind each in its own way and know no names that share a machine; a script binds each rank to its line's CPUs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -111,8 +110,7 @@ def _remote_shell(launch: RankLaunch, launcher: Launcher, place: str) -> str | N
 
 
 SCRIPT, CPUS = "rank.sh", "cpus.txt"
-#: Where launchers say the number of a rank in all of the run; those of a batch system last, since the controller may
-#: itself run inside one of its steps.
+#: Where launchers say the number of a rank; batch systems last, since the controller may run inside a step of one.
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 

@@ -156,8 +156,7 @@ class HplProgram(Here):
 def check_machine(hpl: Hpl) -> None:
     """Refuses a run that this machine cannot make.
 
-    Raises InputError if it has too few cores or too little free memory, or where an option is not one of the real
-    HPL's, EnvironmentProblem if it has no mpirun.
+    Raises InputError for too few cores or free memory, or options that HPL lacks; EnvironmentProblem without mpirun.
     """
     check_sayable(hpl, "threads_per_rank")
     find_launcher()

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 #: With the machine's drift since its calibration taken out.
 DRIFT_HEADER = ("drift", "error", "mean")
-#: Predicted, with the interval of one run and how many runs lie in it; measured mean, with the interval of such means
-#: and whether it lies in that.
+#: Predicted, with the interval of a run and how many lie in it; measured mean, with its interval, and whether inside.
 HEADER = ("predicted s", "95 % of runs", "in", "real s", "95 % of means", "error", "mean")
 
 MAX_CAUSES = 5  # of disturbed runs that are told on the screen

@@ -1,7 +1,6 @@
 """ReFrame: its performance logs, or its results database, by the content of the file.
 
-A log is a table with a heading (4.x), or a line a variable (3.x), with any separator; the database (4.7 and later,
-SQLite) has a report in JSON for each session.
+A log is a table with a heading (4.x), or a line a variable (3.x); the database (4.7, SQLite) has JSON a session.
 
 A factor is `TEST:VARIABLE` with the unit at its end, such as `copy_test %size_MB=16:rate_B_per_s`; the name of a test
 has its parameters. A measured value is one, also where it missed its reference: judging is the tests' part.

@@ -22,8 +22,7 @@ def date_reader(form: str, timezone: str = "UTC") -> Callable[[str], float]:
 
     form     : iso (2026-11-23T07:24:05+01:00, 2026-11-23 07:24, 2026-11-23), one of EPOCHS, or a format of strptime
     timezone : of dates that do not say theirs, such as Europe/Paris; of an hour that occurs twice the first is taken
-    The reader raises InputError for what is no such date, or is not of the years 1970 to 2199. Raises InputError for a
-    form or time zone that is not known.
+    The reader raises InputError for dates that are none or not of 1970 to 2199; this, for unknown forms and time zones.
     """
     zone = _zone(timezone)
     if form in EPOCHS:

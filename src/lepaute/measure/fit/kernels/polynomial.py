@@ -13,8 +13,7 @@ is thrown away: a duration is cut at mean + CUT_SD * sd for the shape of the pol
 the fitted mean is scaled up by it. That is right when interruptions come at a rate per second of computing, as those of
 the system do: then the lost time is a fixed share of any duration. Where the kernel's own excess is all the excess that
 counts, the sum is as measured. A short kernel is called for milliseconds in all, and one interruption of ten
-milliseconds among its calls says nothing about its rate: where the tail rests on few calls, the kernel takes the share
-of all kernels together (`settled`).
+milliseconds among its calls says nothing about its rate: a tail of few calls is that of all kernels (`settled`).
 
 The error of a polynomial's coefficients and of its tail, from calls that are not independent.
 

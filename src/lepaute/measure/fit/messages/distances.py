@@ -4,8 +4,7 @@ Noise drawn message by message averages out over the thousands of an application
 
 How wide the link of a node is: what several messages at once from one node to another make use of, and back.
 
-An exchange moves `flows` messages of one size each way. On either node it lasts from the first of its ranks that begins
-to the last that ends, by the clock of that node.
+An exchange moves `flows` messages of one size each way, from the first begin to the last end by a node's clock.
 
 Do messages differ by the distance of their ends: cores of one cache, socket or node; nodes of one switch or of two?
 

@@ -8,8 +8,7 @@ What is measured and what it becomes (one-way time = half of a ping-pong):
 Interrupted operations (beyond twice the median of their neighbours) are capped: a run of an application that was
 disturbed so is recognised and repeated, so they are not part of what is predicted.
 
-Up to what size messages leave eagerly: from tests of send-completion semantics, or from the durations of MPI_Isend
-and of the receive of a waiting message.
+Up to what size messages leave eagerly: by tests of send completion, or by durations of MPI_Isend and of receives.
 """
 
 import math
@@ -155,8 +154,7 @@ def limits_by_tests(frames: Sequence[pandas.DataFrame]) -> ProtocolLimits | None
 
 
 def _shared_breakpoints(parts: list[Series]) -> list[float]:
-    """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
-    does not tell from the best (`simplest`).
+    """Sizes that cut all series at once, by the logarithmic errors of a line each: as few as `simplest` takes.
 
     Exact up to MAX_SIZES distinct sizes in all; else a breakpoint is one of this many, at equal shares of the points.
     """
@@ -346,8 +344,7 @@ def _exchange(exchange: Series | None, segments: tuple[FittedSegment, ...]) -> t
 def _looks_first(looks: Series | None) -> bool:
     """Does MPI_Iprobe mostly need more than one call to find a message that has come long before?
 
-    looks : every call until the message was found; a size measured once has as many entries as calls. Small sizes are
-            drawn more than once and do not count.
+    looks : every call until the message was found, of sizes measured once; small sizes are drawn more than once.
     """
     if looks is None:
         return False

@@ -1,8 +1,7 @@
 """How the clock explains what successive calls have in common, and what the noise of a model leaves out.
 
 A platform has two layers for what calls have in common: effects of whole processes (days), and the wandering of a core.
-It leaves out the order of the calls: a call may be faster or slower by the one before it. The report measures the last
-two, with what a process has in common divided out.
+It leaves out the order of the calls, which the report measures, with what a process has in common divided out.
 
 Noise drawn call by call averages out within milliseconds; the steps of HPL in a calibration, of some tenths of a
 second, still differ by per cents. What of that lasts for a run, and what is averaged, `stats.time_scale` tells.
