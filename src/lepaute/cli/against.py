@@ -149,7 +149,14 @@ def alternatives(
             if field == "platform":
                 other = _on_platform(value, applications[0], simulation, placement)
             elif field == "mapping":
-                other = _mapped(value, applications[0], simulation.machine, placement)
+                application = applications[0]
+                before = placement.on(simulation.machine, application.threads_per_rank)
+                after = Placement(value, placement.mapping_seed).on(simulation.machine, application.threads_per_rank)
+                if after == before:
+                    raise InputError("that is the mapping already; give another one")
+                files = placement.rankfile or placement.hostfile
+                shown = placement.mapping if files is None else files.name
+                other = Alternative("mapping", value.casefold(), shown, application, simulation.machine, after)
             elif "." in field:
                 other = _set(name.strip(), value, applications[0], simulation.machine, placement)
             else:
@@ -169,16 +176,6 @@ def _on_platform(name: str, application: "Application", simulation: Simulation, 
     shown = other.name if other.name != machine.name else name
     mapping = placement.on(other, application.threads_per_rank)
     return Alternative("platform", shown, machine.name, application, other, mapping)
-
-
-def _mapped(value: str, application: "Application", machine: "Platform", placement: Placement) -> Alternative:
-    before = placement.on(machine, application.threads_per_rank)
-    after = Placement(value, placement.mapping_seed).on(machine, application.threads_per_rank)
-    if after == before:
-        raise InputError("that is the mapping already; give another one")
-    files = placement.rankfile or placement.hostfile
-    shown = placement.mapping if files is None else files.name
-    return Alternative("mapping", value.casefold(), shown, application, machine, after)
 
 
 def _set(field: str, value: str, application: "Application", machine: "Platform", placement: Placement) -> Alternative:

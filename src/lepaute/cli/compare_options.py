@@ -17,7 +17,6 @@ from lepaute.measure.comparison.cases import rows_of
 
 if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison
-    from lepaute.measure.compare.verdicts import Correction
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,6 @@ class MeasureOptions:
     resume: bool = option_field(False, "Resume an interrupted campaign, or the sessions that are left.")
 
 
-def _correction(word: str) -> "Correction":
-    return "holm" if word_of(word, ("fdr", "holm"), "--correction") == "holm" else "fdr"
-
-
 @dataclass(frozen=True)
 class CompareOptions:
     """What is made of the measurements."""
@@ -98,7 +93,7 @@ class CompareOptions:
         "Correction of the p-values of all rows: fdr bounds the share of false ones among the decided (Benjamini and "
         "Hochberg), holm the chance of any.",
         metavar="fdr|holm",
-        parse=_correction,
+        parse=lambda word: word_of(word, ("fdr", "holm"), "--correction"),
     )
     primary: list[str] | None = option_field(
         None, "A row that counts most; the campaign is planned for these, corrected by themselves.", metavar="OP:SIZE"

@@ -34,7 +34,7 @@ from lepaute.simulate.smpi.settings import ProgramSettings
 if TYPE_CHECKING:
     from lepaute.simulate import Prediction
     from lepaute.simulate.apps.program import ProgramRun
-    from lepaute.simulate.smpi.emulate import Keep
+    from lepaute.simulate.smpi.emulate import Keep, Smpi
 
 app = App(
     help="Run the code of an MPI program on a simulated machine, by SimGrid/SMPI; BLAS takes simulated time.\n\n"
@@ -142,11 +142,11 @@ def program(
         programs = [replace(first, np=count).application for count in counts]
         others = alternatives(against or [], programs, simulation, placement, first)
         besides = len(others) + (len(others) + len(counts) > 1)  # the first one once more, with other noise
-        parts, runs = besides + 1, simulation.runs * (len(counts) + besides)
+        parts, runs, in_all = besides + 1, simulation.runs * (len(counts) + besides), sum(counts) + besides * counts[0]
         with simulated_date(
             runs,
             options.timeout,
-            announced=_announced(replace(first, np=max(counts)), simulation, sum(counts) + besides * counts[0]),
+            announced=_announced(replace(first, np=max(counts)), simulation, Smpi(limits=Limits(_TRIAL_S)), in_all),
         ) as (on_progress, on_share, end_line):
             engine = Smpi(
                 # What the program prints is its own: it also reaches a terminal as it is.
@@ -195,24 +195,19 @@ def program(
         note(f"lepaute: {name} has no effect: no computing is timed")
 
 
-def _announced(run: "ProgramRun", simulation: EmulatedRuns, ranks: int) -> bool:
+def _announced(run: "ProgramRun", simulation: EmulatedRuns, engine: "Smpi", ranks: int) -> bool:
     """Whether a trial on some of many ranks says how long the emulation of so many in all takes, which is announced."""
-    from lepaute.simulate.smpi.emulate import Smpi
-
     if run.np < _MANY_RANKS:
         return False
     trial = replace(run, np=run.np // _RANKS_OF_TRIAL).application
     note(f"lepaute: trying {trial.ranks} of {run.np} ranks, to tell how long all will take")
     try:
-        request = simulation.request(engine=Smpi(limits=Limits(_TRIAL_S)))
-        (tried,) = predict_all([trial], simulation.read(), replace(request, runs=1))
+        (tried,) = predict_all([trial], simulation.read(), simulation.request(engine=engine, runs=1))
     except LepauteError as problem:
         note(f"lepaute: the trial tells nothing: {problem}")
         return False
-    announce(
-        tried.simulation.wall_s * simulation.runs * ranks / trial.ranks,
-        f"if each rank does what it did in the trial; {FASTER}",
-    )
+    wall_s = tried.simulation.wall_s * simulation.runs * ranks / trial.ranks
+    announce(wall_s, f"if each rank does what it did in the trial; {FASTER}")
     return True
 
 
@@ -255,11 +250,8 @@ def hpl(
         if as_json:
             objects = [prediction.to_dict() for prediction in predictions]
             content = {"predictions": objects} if from_file or len(hpls) > 1 else objects[0]
-            print(
-                json_text(
-                    {"answer": "; ".join(answer_in(answered(case, UNLIMITED)) for case in predictions), **content}
-                )
-            )
+            answer = "; ".join(answer_in(answered(case, UNLIMITED)) for case in predictions)
+            print(json_text({"answer": answer, **content}))
         else:
             width = terminal_columns()
             print("\n".join(answered(prediction, width, details=details) for prediction in predictions))

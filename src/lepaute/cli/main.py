@@ -36,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _end_quietly(status: int) -> None:
     """Ends the process; from now on Ctrl-C does, too, as it ends any other.
 
-    Without taking every module apart, which takes a tenth of a short command; where a thread still works or a profiler
-    watches, the interpreter does what is left.
+    Without taking modules apart, a tenth of a short command; where a thread or profiler works, the interpreter goes on.
     """
     import signal
 

@@ -197,7 +197,13 @@ def population(
     drawing.to_yaml(output)
     answer = "; ".join(finding(fitted, kernel).split("\n"))  # as the picture has it
     shown = document if as_json else None
-    tell(f"{output}: {answer}", _group_facts(fitted), fitted.notes, details=details, document=shown)
+    # of each group how many, and its first coefficient
+    facts = []
+    for number, group in enumerate(fitted.groups[:MAX_FACTS]):
+        low, high = group.interval()
+        mean = with_interval(group.theta[0], low[0], high[0], "s")
+        facts.append((f"group {number}", f"{_size_of(group)}; {fitted.terms[0]} {mean}"))
+    tell(f"{output}: {answer}", facts, fitted.notes, details=details, document=shown)
     for line in [] if as_json else rest:
         say(line, 4)
     if plot is not None:
@@ -260,16 +266,6 @@ def tell_written(
     answer = headline or f"platform {in_one_line(platform)}"
     tell(f"{output}: {answer}", known[:MAX_FACTS], unsure, details=details, document=document if as_json else None)
     warn(odd)  # a slip of a unit, which is no caveat
-
-
-def _group_facts(fitted: "Generative") -> list[tuple[str, str]]:
-    """Of each group how many, and its first coefficient."""
-    facts = []
-    for number, group in enumerate(fitted.groups[:MAX_FACTS]):
-        low, high = group.interval()
-        mean = with_interval(group.theta[0], low[0], high[0], "s")
-        facts.append((f"group {number}", f"{_size_of(group)}; {fitted.terms[0]} {mean}"))
-    return facts
 
 
 def _size_of(group: "GroupMoments") -> str:

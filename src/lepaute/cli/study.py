@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 #: Of the study's folder: predictions, their seal, and the journal of the real runs.
 CAMPAIGN = "real"
-#: Simulated runs of each candidate, with equal seeds: what they have in common tells what a real run of one says of
-#: the others.
+#: Simulated runs of each candidate, with equal seeds: what they share tells what a run of one says of the others.
 SIMULATED_RUNS = 20
 
 

@@ -44,8 +44,7 @@ def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:
 def say(text: str, indent: int = 2, meaning: Meaning | None = None, loud: str = "") -> None:
     """Prints lines of an answer, each folded on a terminal, with so many blanks before what goes on.
 
-    meaning : of `loud`, which is in the text as it is printed, or of all of it: its colour on a terminal, unless the
-        environment has NO_COLOR
+    meaning : the colour on a terminal of `loud`, a part of the text, or of all of it, unless NO_COLOR is set
     """
     lines = _folded_lines(text, indent, terminal_columns())
     if meaning is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):

@@ -153,8 +153,7 @@ def this_node(blas_core: str | None) -> "SeenNode":
 def kernels_here(blas: "Blas | None") -> tuple[str | None, str | None]:
     """The OPENBLAS_CORETYPE that the platform was measured with, and OpenBLAS' name of the kernels that run with it.
 
-    What a calibration here would choose now where the platform does not say. Raises EnvironmentProblem where OpenBLAS
-    cannot be run with it.
+    What a calibration here would choose now, where the platform does not say; EnvironmentProblem if OpenBLAS fails.
     """
     if blas is None:
         kernels = choose_kernel_set()

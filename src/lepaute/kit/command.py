@@ -127,8 +127,7 @@ def attempted(
 def complaint_of(stdout: str, stderr: str) -> str:
     """The line of a program's output that says what went wrong.
 
-    Probes start their messages with their name; compilers say "error: "; mpirun adds paragraphs of its own around
-    them, framed by dashes.
+    Probes start their messages with their name, compilers with "error: "; mpirun puts framed paragraphs around them.
     """
     text = stderr.strip() or stdout.strip()
     lines = [line.strip() for line in text.splitlines() if line.strip(" -")]

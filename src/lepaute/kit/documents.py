@@ -3,8 +3,7 @@ messages about a refused YAML file share: the line of a value, its path as peopl
 
 YAML is composed here from the events of the parser in C: PyYAML's composer, in C as well, recurses without end, expands
 aliases without end, keeps the last of two equal keys, and is half as fast. The values are those of its safe loader,
-except that a date stays text and 1e-9 is a number; refused is what no document needs: keys that are collections, tags
-of other types, anchors that hold themselves.
+except that a date stays text and 1e-9 is a number; refused are collections as keys, other tags, circular anchors.
 """
 
 import json
@@ -140,8 +139,7 @@ def read_json(data: bytes | str, origin: str, *, most_bytes: int = MAX_BYTES) ->
 def read_yaml(text: str, origin: str) -> Any:
     """The value of a YAML text of one document; None if it is empty.
 
-    Raises InputError, one line with file, line and column, for what is not YAML, has a key twice, or exceeds the bounds
-    of this module.
+    Raises InputError, with file, line and column, for what is not YAML, has a key twice, or exceeds these bounds.
     """
     if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
         raise InputError(f"{origin}: has more than {MAX_BYTES} bytes; split it or remove what is not needed")

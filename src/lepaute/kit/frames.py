@@ -151,23 +151,27 @@ def refuse_bytes(name: str, size_bytes: int, most_bytes: int) -> None:
         raise InputError(f"{name}: would take {size_bytes} bytes as a table; at most {most_bytes} are read")
 
 
-def is_text(kind: Any) -> bool:
+def is_text(arrow_type: Any) -> bool:
     """Whether a type of Arrow is one of texts."""
-    return bool(pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_binary(kind))
+    return bool(
+        pyarrow.types.is_string(arrow_type)
+        or pyarrow.types.is_large_string(arrow_type)
+        or pyarrow.types.is_binary(arrow_type)
+    )
 
 
 def _width_bytes(name: str, given: Any) -> int:
     """Of a cell; raises InputError for a type that is not plain."""
-    kind = given.value_type if pyarrow.types.is_dictionary(given) else given
+    arrow_type = given.value_type if pyarrow.types.is_dictionary(given) else given
     if (
-        pyarrow.types.is_nested(kind)
-        or isinstance(kind, pyarrow.BaseExtensionType)
-        or pyarrow.types.is_dictionary(kind)
+        pyarrow.types.is_nested(arrow_type)
+        or isinstance(arrow_type, pyarrow.BaseExtensionType)
+        or pyarrow.types.is_dictionary(arrow_type)
     ):
-        raise InputError(f"{name}: has a column of type {str(kind)[:60]!r}; only plain types are read")
-    if is_text(kind):
+        raise InputError(f"{name}: has a column of type {str(arrow_type)[:60]!r}; only plain types are read")
+    if is_text(arrow_type):
         return 8
     try:
-        return max(8, int(kind.bit_width) // 8)
+        return max(8, int(arrow_type.bit_width) // 8)
     except (ValueError, AttributeError):  # of variable width
         return 8

@@ -95,11 +95,9 @@ class MpiLibrary:
 def find_library(name: str | Path = "mpicc") -> MpiLibrary:
     """A library by a compiler wrapper (name or path), a prefix, a launcher, or its family; the one on PATH by default.
 
-    name: "mpicc.mpich", "/opt/x/bin/mpicc", "/opt/openmpi-5", "mpirun.mpich", "mpich", or "module:NAME" for what the
-          environment module NAME brings
+    name: "mpicc.mpich", "/opt/x/bin/mpicc", "/opt/openmpi-5", "mpirun.mpich", "mpich", or "module:NAME"
 
-    Raises InputError if `name` names none of these, EnvironmentProblem if there is no MPI library at all or its
-    compiler does not work.
+    Raises InputError if `name` names none of these, EnvironmentProblem without an MPI library or a compiler that works.
     """
     text = str(name)
     if text.startswith("module:"):
@@ -293,8 +291,7 @@ def _environment_of_module(module: str) -> dict[str, str]:
     """The variables to set in this process's environment for what an environment module brings.
 
     What the module puts before a list of folders is put before that of this process, which may be another one.
-    Raises InputError for what cannot be a module's name, EnvironmentProblem if there is no module command or the
-    module cannot be loaded.
+    Raises InputError for what is no module's name, EnvironmentProblem where there is no such module or no such command.
     """
     if not module or module.startswith("-"):
         raise InputError(f"{module!r} is not the name of an environment module")

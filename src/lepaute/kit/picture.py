@@ -1,7 +1,6 @@
 """Pictures for people: one palette, one place for the finding and for what it rests on, one way to write files.
 
-A figure has its finding on top, in the words and figures of the command that draws it, and at its foot what made it:
-digest of the platform, seed, version.
+A figure has its finding on top, as the command prints it, and at its foot digest of the platform, seed, version.
 """
 
 import math
@@ -149,9 +148,9 @@ def write_picture(figure: "Figure", path: Path) -> None:
     }
     for file in picture_files(path):
         ending = file.suffix.lower()
-        kind = ending[1:] if ending in ENDINGS else "png"
+        image_format = ending[1:] if ending in ENDINGS else "png"
         with whole_file(file) as temporary, matplotlib.rc_context({"svg.hashsalt": title}):
-            figure.savefig(temporary, format=kind, dpi=DPI, metadata=about[kind])
+            figure.savefig(temporary, format=image_format, dpi=DPI, metadata=about[image_format])
 
 
 def plain_decades(axis: Any, ends: tuple[float, float]) -> None:

@@ -115,8 +115,7 @@ def quantity(value: float, unit: str) -> str:
 def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     """`unit` with the prefix that suits the value, and what the value is to be multiplied by.
 
-    Of units that begin with G, as Gflop/s has it, from 10^4 on; of W, J and cells/s likewise; of s below; any other
-    stays.
+    Of units that begin with G, as Gflop/s, from 10^4 on; of W, J and cells/s likewise; of s below; no other changes.
     """
     if unit == "s":
         return time_unit(value, 1e-3)
@@ -314,8 +313,7 @@ class Alike(NamedTuple):
 def without_figures(text: str) -> str:
     """What a message is about: the same for messages that differ in measured numbers alone.
 
-    Bounds of sizes and parentheses with numbers are left out, other numbers become an ellipsis; names, options and
-    settings keep theirs.
+    Bounds of sizes and parentheses with numbers are left out; numbers that are in no name or option become an ellipsis.
     """
     about = _OF_SIZES.sub("", _IN_PARENTHESES.sub("", text))
     about = _FIGURE.sub("…", about)
@@ -325,8 +323,7 @@ def without_figures(text: str) -> str:
 def one_for_all(texts: Iterable[str], names: Collection[str] = ()) -> list[Alike]:
     """Groups of texts that are alike, in the order of the first ones.
 
-    Texts are alike where they are the same up to the first colon but for numbers and for words of `names`. The one
-    with the largest first number stands for them.
+    Alike are those equal up to the first colon but for numbers and `names`; the largest number stands for all.
     """
     words = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     of_names = re.compile(rf"\b({words})\b" if names else r"(?!)")

@@ -1,8 +1,7 @@
 """HPL, built from Debian's source package: the library, and xhpl-lepaute.
 
 The source comes from this machine's own mirror. apt fetches sources only where a `deb-src` entry is configured, which a
-fresh Debian does not have. The entries made here live in a folder of their own, so that the system's configuration
-stays as it is and no right is needed to change it.
+fresh Debian does not have. The entries made here live in a folder of their own, so that no right is needed.
 """
 
 import contextlib

@@ -163,8 +163,7 @@ class NodeTests:
     def run(self, lasting_s: float, poll_s: float = _POLL_S) -> None:
         """Rounds until no node is due, or for so long; then waits for the tests that run.
 
-        Raises EnvironmentProblem if the batch system stops to answer. However it ends, no test is left behind that
-        nobody would cancel for others.
+        Raises EnvironmentProblem if the batch system no longer answers. However it ends, it leaves no test behind.
         """
         deadline_s = time.monotonic() + lasting_s
         try:

@@ -37,7 +37,19 @@ def plan_links(scale: Scale, seed: int, nodes: Sequence[Place], limits: Room, sw
         rng = np.random.default_rng(block_seed)
         for turn, pairs in enumerate(_turns(nodes, switches, rng)):
             for first, second in pairs:
-                drafts = _drafts(first, second, rng)
+                # (probe, beginning of its name, cores) of the runs of a pair in a block
+                each = min(len(first.layout.cores), len(second.layout.cores))
+                shared = first.machine == second.machine
+                # Two names of one machine have half of its cores each.
+                room = each // 2 if shared else each
+                counts = flow_counts(room)
+                between = [int(rng.choice(counts[1:-1]))] if len(counts) > 2 else []
+                flows = dict.fromkeys([1, *between, counts[-1]])
+                drafts = [
+                    (P2P, P2P, pair_cores(first, second)),
+                    (RING, RING, pair_cores(first, second) if shared else (*range(each), *range(each))),
+                    *((FLOWS, f"{FLOWS}{count}", _flow_cores(count, room, shared)) for count in flows),
+                ]
                 seeds = [int(value) for value in rng.integers(0, 2**31, size=len(drafts))]
                 for index in rng.permutation(len(drafts)):
                     probe, name, cores = drafts[index]
@@ -86,22 +98,6 @@ def _apart(pairs: Sequence[tuple[Place, Place]]) -> list[list[tuple[Place, Place
         else:
             turns.append([pair])
     return turns
-
-
-def _drafts(first: Place, second: Place, rng: np.random.Generator) -> list[tuple[str, str, tuple[int, ...]]]:
-    """(probe, beginning of its name, cores) of the runs of a pair in a block."""
-    each = min(len(first.layout.cores), len(second.layout.cores))
-    shared = first.machine == second.machine
-    # Two names of one machine have half of its cores each.
-    room = each // 2 if shared else each
-    counts = flow_counts(room)
-    between = [int(rng.choice(counts[1:-1]))] if len(counts) > 2 else []
-    flows = dict.fromkeys([1, *between, counts[-1]])
-    return [
-        (P2P, P2P, pair_cores(first, second)),
-        (RING, RING, pair_cores(first, second) if shared else (*range(each), *range(each))),
-        *((FLOWS, f"{FLOWS}{count}", _flow_cores(count, room, shared)) for count in flows),
-    ]
 
 
 def _flow_cores(count: int, room: int, shared: bool) -> tuple[int, ...]:

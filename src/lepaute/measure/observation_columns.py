@@ -2,8 +2,7 @@
 
 The calibration writes what is declared as of a run, the fits read and check what they need, the page of formats shows
 all. What a column is follows from its declaration, never from its values. A column is a factor, and tested, where it is
-declared so: here, or as a column of the experiment's own design. A column that a probe adds changes nothing in a fit
-until it is declared.
+declared so: here, or as a column of the experiment's own design. Undeclared columns change nothing in a fit.
 """
 
 from collections.abc import Sequence

@@ -237,8 +237,7 @@ def plan(
     nbs     : block sizes of HPL's steps
     blocks  : how many, if more than the scale's, which stay the same
     threads : of a process; kernels are measured with each number, messages between processes of one thread
-    Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are then
-    independent samples of sizes as well as of days.
+    Every run has a design and a seed of its own, drawn from `seed` and `position`: blocks and nodes are independent.
     """
     if len(layout.cores) < 2:
         raise EnvironmentProblem("calibration needs two cores, got one; measure on a machine that has them")

@@ -119,8 +119,7 @@ def library_of_command(words: Sequence[str], mpicc: Path | None = None) -> tuple
     """The launcher of a command, and the MPI library that the recorder is built for.
 
     mpicc: that library, as find_library() takes it; by default the one that belongs to the launcher
-    Raises InputError if there is no such program, or the two belong to different libraries; EnvironmentProblem if
-    no launcher of MPI or no wrapper is found.
+    Raises InputError for no such program, or two of different libraries; EnvironmentProblem for lack of tools.
     """
     if shutil.which(words[0]) is None and Path(words[0]).name not in _LAUNCHERS:
         raise InputError(f"{words[0]}: no such program; write lepaute record -- mpirun -np 2 PROGRAM")
@@ -209,9 +208,7 @@ def build_recorder(library: MpiLibrary, progress: Callable[[str], None] | None =
 
 
 def build_recorded_hpl(library: MpiLibrary, progress: Callable[[str], None] | None = None) -> Path:
-    """xhpl-lepaute, linked so that HPL's loops and phases are recorded too: the same objects as the one that `verify`
-    runs.
-    """
+    """xhpl-lepaute with HPL's loops and phases recorded too: linked of the objects that `verify` runs."""
     tools = find_toolchain(library)
     hpl = build_hpl(progress, tools)
 

@@ -5,8 +5,7 @@ then all values are ranked together, and the sum of the ranks of one sample is c
 if they were exchanged within blocks (Hodges & Lehmann, Annals of Mathematical Statistics 33, 1962: aligned ranks).
 Where there is one block this is the test of Wilcoxon (1945) and of Mann and Whitney (1947); where each block has one
 value of either sample it is nearly that of Wilcoxon's signed ranks (a pair counts r - 1/2 where that counts r). The
-distribution is exact, whatever that of the values, where the labels within blocks were drawn at random; ties get mean
-ranks and stay exact.
+distribution is exact where the labels within blocks were drawn at random; ties get mean ranks and stay exact.
 
 The interval of the shift holds all shifts that the two-sided test does not reject, and the estimate is the shift at
 which the sum of the ranks equals its expectation (Hodges & Lehmann, ibid. 34, 1963).
@@ -29,8 +28,7 @@ Condition = Callable[[float], bool]
 #: Where its exact distribution takes more additions, the rank sum is taken as normal, with its exact mean and variance.
 MAX_ADDITIONS = 20_000_000
 _HALVINGS, _HALVINGS_NEARBY = 40, 14
-#: Values of either sample in a block. One of each would be nearest in time, but n pairs have no p-value below
-#: 2^(1 - n).
+#: Values of either sample in a block. One would be nearest in time, but n pairs have no p-value below 2^(1 - n).
 BLOCK = 4
 
 
@@ -80,8 +78,7 @@ def aligned_rank_test(values: npt.ArrayLike, second: npt.ArrayLike, blocks: npt.
     """Tests that both samples have one distribution in each block.
 
     values : shape (n,), finite; second : of each, whether it belongs to the second sample; blocks : of each, any labels
-    Blocks that hold one sample alone say nothing and are left out. Raises InputError for values that are not finite,
-    and for other shapes.
+    Blocks of one sample alone say nothing and are left out. Raises InputError for values or shapes that cannot be.
     """
     return _Samples(values, second, blocks).test(0.0)
 
@@ -227,25 +224,17 @@ def _distribution(ranks: Sequence[Integers], second: Sequence[Booleans]) -> Floa
         return None
     chances = np.ones(1)
     for one, count, top in zip(ranks, chosen, tops, strict=True):
-        chances = _convolved(chances, _subset_sums(one, count, top))
+        # the share of the subsets of `count` of these ranks that have each sum from 0 to `top`
+        ways = np.zeros((count + 1, top + 1))
+        ways[0, 0] = 1.0
+        for rank in one:
+            ways[1:, rank:] += ways[:-1, : top + 1 - rank].copy()
+        shares: Floats = ways[count] / comb(len(one), count)
+        result = np.zeros(len(chances) + len(shares) - 1)
+        for total in np.flatnonzero(shares):
+            result[total : total + len(chances)] += shares[total] * chances
+        chances = result
     return chances
-
-
-def _subset_sums(ranks: Integers, count: int, top: int) -> Floats:
-    """The share of the subsets of `count` of these ranks that have each sum from 0 to `top`."""
-    ways = np.zeros((count + 1, top + 1))
-    ways[0, 0] = 1.0
-    for rank in ranks:
-        ways[1:, rank:] += ways[:-1, : top + 1 - rank].copy()
-    shares: Floats = ways[count] / comb(len(ranks), count)
-    return shares
-
-
-def _convolved(chances: Floats, block: Floats) -> Floats:
-    result = np.zeros(len(chances) + len(block) - 1)
-    for total in np.flatnonzero(block):
-        result[total : total + len(chances)] += block[total] * chances
-    return result
 
 
 def _above(value: float, sd: float) -> float:

@@ -46,8 +46,7 @@ TAIL_DEGREES, HEAVY_SCALE = 4, 1.2
 #: The group's variance is worth at most this many values of one's own.
 MAX_PRIOR_DEGREES = 40.0
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,
-#: as far out in Student's t as this is in the normal distribution: a scale that is too small by chance would otherwise
-#: hold fast to itself and to a wrong level.
+#: as far out in Student's t as this is in the normal distribution: else a scale that is small by chance would last.
 WINSOR = 2.0
 #: A value this near to the median of its group, in scales, is that median, of which nothing is left: it counts for the
 #: scale as half of one, or small groups of an odd number seem to scatter less than they do.
@@ -69,8 +68,7 @@ PRIOR_RHO, PRIOR_VALUES, MAX_RHO = 0.6, 20, 0.9
 KEPT_VALUES = 50
 #: Days: as many again have half of the weight of a change.
 HALF_WEIGHT_DAYS = 50
-#: How strongly a machine responds to what is common: 1, give or take this before any value of a group is seen; worth so
-#: many machines.
+#: How strongly a machine responds to what is common: 1, give or take this at first; worth so many machines.
 RESPONSE_SPREAD, PRIOR_MACHINES = 0.2, 5
 #: Values that make up the level from which common effects are reckoned.
 ANCHOR_VALUES = 10
@@ -146,11 +144,9 @@ def _log_t(z: Floats, degrees: float) -> Floats:
 
 
 def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floats, Floats]:
-    """The variance that the streams of a group have in common, and how many degrees of freedom it is worth: 0 for fewer
-    than MIN_PEERS.
+    """The common variance of the streams of a group, and the degrees of freedom that it is worth: 0 below MIN_PEERS.
 
-    The spread of the logarithms of their variances that chance does not explain tells how alike they are; it is taken
-    one standard error larger than it looks.
+    The spread of their log variances beyond chance tells how alike they are, taken one standard error larger.
     """
     usable = (degrees >= 1) & (variance > 0)
     half = np.maximum(degrees, 1.0) / 2

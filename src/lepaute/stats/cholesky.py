@@ -1,7 +1,6 @@
 """Cholesky factor of a covariance that may be singular, in plain arithmetic: the same bits on every machine.
 
-LAPACK is not used: what it returns depends on the library and the processor in the last digit, and draws made with the
-factor decide predictions, which repeat bit for bit.
+LAPACK's last digit depends on the library and the processor, but draws by the factor must repeat bit for bit.
 """
 
 from collections.abc import Sequence

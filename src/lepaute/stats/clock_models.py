@@ -65,8 +65,7 @@ def exit_skew(start_ns: Any, models: ClockModels) -> Spreads:
 
     start_ns : (calls, ranks), int64, of each rank's own clock; models: of shapes that broadcast to it
     The truth lies between low_ns and high_ns of a call in 95 of 100 synchronisations of the clocks, if no latency
-    differs by more than the bound. Calls after one synchronisation share its error: averaging over them does not
-    narrow it.
+    differs by more than the bound. Calls after one synchronisation share its error, which no average narrows.
     """
     times_ns = models.at(start_ns)
     deviation = np.broadcast_to(models.deviation_ns(start_ns), times_ns.shape)

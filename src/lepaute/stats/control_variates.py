@@ -4,8 +4,7 @@ The logarithm x of what a run takes is nearly linear in some controls c of its d
 computing and its messages take under them), x = a + b'c + e, and the distribution of c is known from many further
 draws, which cost next to nothing. So b comes from the simulated runs, the part b'c of the spread from all draws, and
 the runs have to tell the spread of e alone.
-Source: Lavenberg & Welch, Management Science 27 (1981), sections 2 and 3 (regression estimates of control variables);
-here for a further run in the place of the mean.
+Source: Lavenberg & Welch, Management Science 27 (1981), sections 2 and 3; here for a further run, not the mean.
 """
 
 from collections.abc import Sequence
@@ -16,8 +15,7 @@ from lepaute.stats.student import NORMAL_975
 
 #: A control that spreads less, or whose runs do so once the earlier controls are taken out, tells nothing.
 MIN_SD, MIN_SHARE = 1e-4, 1e-3
-#: F statistic of a control (1 and R - 2 - earlier degrees of freedom) from which on it explains more than chance: one
-#: in 30 of those that explain nothing would.
+#: F statistic (1 and R - 2 - earlier degrees of freedom) from which on a control counts: one in 30 would by chance.
 MIN_F = 6.0
 #: Degrees of freedom that are left for e: below, Student's quantile costs more than a control saves.
 MIN_FREEDOM = 6

@@ -49,8 +49,7 @@ FAR = 3.0
 WINDOWS = (1, 2, 4, 8, 16)
 #: Both parts have this many streams at least, and this share of them: fewer hardly move the median of all.
 MIN_IN_PART, MIN_PART = 4, 0.1
-#: Their means are so many standard deviations within a part from each other: normal values cut in two have 2.7, uniform
-#: ones 3.5.
+#: So many standard deviations within a part between their means: halves of normal values have 2.7, of uniform ones 3.5.
 SEPARATION = 4.0
 
 
@@ -357,8 +356,7 @@ def hidden_wander(deviations: Floats, rho: Floats, level: float = LEVEL) -> floa
     rho : of each stream, the correlation of neighbours that is known of, shape (streams,)
     A mixture of noise and wander has hardly any correlation of neighbours, but differences that go on growing with the
     days between: here by how much more than neighbours of that correlation would have, a value a stream. The mean is
-    that without the largest and the smallest quarter, since the level of some may have changed; tested as Yuen does,
-    Biometrika 61, 1974.
+    that without the largest and smallest quarter, as some may have changed; tested as Yuen does, Biometrika 61, 1974.
     """
     x, scale = limited(deviations)
     chosen = scale > 0

@@ -65,8 +65,7 @@ def _at_most(successes: int, count: int) -> float:
 def upper_trimmed_mean(values: Sequence[float], share: float = 0.05) -> float:
     """The mean of all values but the largest `share` of them, rounded down; of n >= 1 values in any unit.
 
-    A median does not see a machine that is taken away for a few milliseconds in every ten, as a hypervisor does, and a
-    mean sees every single interruption.
+    A median does not see a machine that is taken away a few milliseconds in ten; a mean sees every interruption.
     """
     ordered = sorted(values)
     kept = ordered[: len(ordered) - int(share * len(ordered))]

@@ -13,8 +13,7 @@ from lepaute.stats.student import student_quantile
 
 #: Values further from the median of their side than this many standard deviations count as if they were there.
 MAX_DEVIATIONS = 3.0
-#: The 95 % quantile of the date's error, in long-run variances over the squared change (Bai, Review of Economics and
-#: Statistics 79, 1997, equation 20).
+#: The 95 % quantile of the date's error, in long-run variances over the squared change (Bai 1997, equation 20).
 DATE_QUANTILE = 11.0
 
 
@@ -25,8 +24,7 @@ class LevelShift:
     difference         : after less before
     standard_error     : of the difference
     degrees_of_freedom : that it rests on
-    date_reach         : by this many values the true cut may lie earlier or later, with 95 % confidence; inf if the
-                         levels are equal
+    date_reach         : the true cut may lie so many values off, with 95 % confidence; inf if the levels are equal
     """
 
     before: float

@@ -10,8 +10,7 @@ since its last event", gets the share gamma(i) of the level alpha when it is fir
 
 R the alarms of earlier days and k those of this day, the largest number for which this holds for k streams. A rejection
 counts for no more than alpha gamma(i) E(i) divided by the alarms there are in the end, so the expected share of false
-alarms is at most alpha times the sum of gamma, however streams and days depend on each other, as long as the mean of E
-at the day of the alarm is at most 1.
+alarms is at most alpha times the sum of gamma, in any dependence, as long as the mean of E at an alarm is at most 1.
 """
 
 from collections.abc import Mapping, Sequence

@@ -283,8 +283,7 @@ def _effect(
     drawn = np.concatenate([rows @ rest for rows, _ in _arrangements(marks, groups, permutations, rng)])
     if len(drawn) < _MIN_FOR_INTERVAL:
         return Effect(level, difference, math.nan, math.nan)
-    # Few residuals, of which the effect has taken one degree of freedom: when exchanged they are spread like a normal
-    # estimate whose error is known.
+    # Few residuals, one degree of freedom less: exchanged, they spread like a normal estimate whose error is known.
     freedom, left = len(y) - len(size), max(len(y) - len(size) - 1, 1)
     few = math.sqrt(freedom / left) * student_quantile(0.975, left) / student_quantile(0.975, 1e9)
     low, high = few * np.quantile(drawn, [0.025, 0.975])

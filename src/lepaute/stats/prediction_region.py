@@ -10,8 +10,7 @@ earlier ones. S may rest on more than these: with nu degrees of freedom (n - 1 a
 
     t = nr (nu - p + 1) / ((n + r) nu p) (m - x)' S^-1 (m - x)  ~  F(p, nu - p + 1)
 
-(Hotelling's T² with nu degrees of freedom; Anderson, An Introduction to Multivariate Statistical Analysis, 3rd ed.,
-5.2.2).
+(Hotelling's T² with nu degrees of freedom; Anderson, Multivariate Statistical Analysis, 3rd ed., 5.2.2).
 """
 
 from collections.abc import Callable

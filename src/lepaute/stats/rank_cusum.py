@@ -16,8 +16,7 @@ ranks only, that the noise is normal there matters little (the promise tests hav
 How alike neighbours of a series are, whether or not its level changes on the way.
 
 The plain correlation of neighbours takes a change of level for correlation, and then no change would ever be found. So
-there are two estimates, both from ranks, against outliers; each errs upwards in its own way, and the smaller one
-counts.
+there are two estimates, both from ranks, against outliers; each errs upwards, and the smaller one counts.
 """
 
 from collections.abc import Sequence

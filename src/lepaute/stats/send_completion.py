@@ -47,8 +47,7 @@ class SemanticLimits:
     tested_up_to_bytes      : largest size that was tested, 0 if none was
     undecided_bytes         : sizes whose answers differ however often they are asked, or that
                               fail though larger ones pass
-    Between a limit and the next larger tested size nothing is known. A finished search leaves nothing between; only the
-    unattended sends are tested at powers of two.
+    Between a limit and the next larger tested size nothing is known; only unattended sends leave such gaps in the end.
     """
 
     asynchronous_up_to_bytes: float
@@ -86,8 +85,7 @@ def verdicts(rows: Iterable[Row], test: str) -> dict[int, Verdict]:
     """By size, in rising order, what the answers to one test come to.
 
     A send that returned has done so, but one that blocks may have been kept from its core for longer than the patience:
-    of answers against a size only those of its longest patience count. One that had to be ended after seconds is no odd
-    answer: it counts as LEAD.
+    of answers against a size only those of its longest patience count. One ended after seconds counts as LEAD.
     """
     passed, failed, longest = Counter[int](), Counter[int](), dict[int, int]()
     for size, name, outcome, patience_ms in rows:
@@ -106,8 +104,7 @@ def verdicts(rows: Iterable[Row], test: str) -> dict[int, Verdict]:
 def bracket(verdicts_by_size: Mapping[int, Verdict]) -> tuple[float, float]:
     """(largest size that passes with all smaller ones, smallest size that does not), by verdicts in rising order.
 
-    Sizes that are open count as not there. (0, b) when the smallest one does not pass, (inf, inf) when all pass,
-    (0, inf) when there is none.
+    Open sizes count as not there. (0, b) when the smallest does not pass, (inf, inf) when all pass, (0, inf) without.
     """
     known = [(size, verdict) for size, verdict in verdicts_by_size.items() if verdict is not Verdict.OPEN]
     low: float = 0

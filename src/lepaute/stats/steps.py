@@ -209,8 +209,7 @@ def _cuts(
 def _sharpest(x: Floats, index: int) -> int:
     """The cut near `index` with the least absolute deviation from the medians of both sides.
 
-    Ranks cannot tell whether the lowest value of the upper level lies before or after the cut, and prefer cuts in the
-    middle; how far the values are apart can.
+    Ranks cannot tell on which side the lowest value of the upper level lies, and prefer the middle; distances can.
     """
 
     def error(cut: int) -> float:

@@ -22,8 +22,7 @@ Stein's two-stage procedure. A first stage of n values has the variance s^2 with
 N >= (t s / d)^2 values in all, the first ones among them, the mean is within d of the truth with the stated confidence,
 whatever the true variance is, where values are normal and independent: N depends on the first stage through s alone,
 which the mean is independent of.
-Source: C. Stein, "A two-sample test for a linear hypothesis whose power is independent of the variance", Annals of
-Mathematical Statistics 16 (1945).
+Source: C. Stein, "A two-sample test for a linear hypothesis ...", Annals of Mathematical Statistics 16 (1945).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -110,8 +109,7 @@ class Progress:
     estimate, interval  : in the unit of the durations; None if there are too few values for an interval
     relative_half_width : inf if there is no interval, or the estimate is 0 and nothing is relative to it
     reached             : whether the interval is as narrow as the target asks
-    more                : observations until the look at which the target is expected to be reached, or until `most`;
-                          0 when it is reached or `most` are there
+    more                : observations until the look at which the target is expected, or `most`; 0 when there
     """
 
     target: Target
@@ -223,8 +221,7 @@ def next_round(
     `assess(..., ended=True)` then says for each level. The level furthest from its target (relative half-width over
     target; those without an interval before all) gets what it needs, then the next one. A level of which no duration is
     known costs, when seconds count, as much as the longest level; where none is known, every level gets one
-    observation, and the next round is planned with what these took. Raises InputError for a negative or undefined
-    budget, or values that cannot be.
+    observation, and the next is planned with what these took. Raises InputError for budgets or values that cannot be.
     """
     if seconds is not None and not (isfinite(seconds) and seconds >= 0):
         raise InputError(f"the budget is {seconds!r} seconds; it must be finite and >= 0")

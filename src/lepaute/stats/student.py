@@ -1,7 +1,6 @@
 """Student's t distribution in plain Python: a prediction has half a second, and importing SciPy alone takes it.
 
-Formulas: Abramowitz & Stegun 26.7.1 (the distribution as an incomplete beta function) and 26.5.8 (its continued
-fraction, evaluated by Lentz's method).
+Formulas: Abramowitz & Stegun 26.7.1 (as an incomplete beta function) and 26.5.8 (its continued fraction, by Lentz).
 """
 
 from functools import lru_cache
@@ -65,13 +64,11 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
     value = d
     for i in range(1, 10_000):
         even = i * (b - i) * x / ((a + 2 * i - 1) * (a + 2 * i))
-        d = 1.0 / _away_from_zero(1.0 + even * d)
-        c = _away_from_zero(1.0 + even / c)
-        value *= d * c
         odd = -(a + i) * (a + b + i) * x / ((a + 2 * i) * (a + 2 * i + 1))
-        d = 1.0 / _away_from_zero(1.0 + odd * d)
-        c = _away_from_zero(1.0 + odd / c)
-        value *= d * c
+        for term in (even, odd):
+            d = 1.0 / _away_from_zero(1.0 + term * d)
+            c = _away_from_zero(1.0 + term / c)
+            value *= d * c
         if abs(d * c - 1.0) < 1e-16:
             break
     return value

@@ -155,7 +155,15 @@ def announce(
     store.add_notifications(claim)
     sent = []
     for message in messages:
-        title, body, problem = title_of(message), _body_of(message), ""
+        regression = message.regression
+        lines = [
+            f"{regression_nodes(regression)} regressed {since_text(regression)}; alarm of {regression.alarm}.",
+            *(f"  {change_text(change)}" for change in regression.changes),
+            *(f"archive {archive}" for archive in regression.archives),
+            "",
+            "To see it: lepaute watch test. To record a cause: lepaute watch events propose, then accept.",
+        ]
+        title, body, problem = title_of(message), "\n".join(lines), ""
         try:
             channel.send(title, body)
         except EnvironmentProblem as error:
@@ -173,18 +181,6 @@ def title_of(message: Message) -> str:
     more = f" and {further} more" if further else ""
     first = f"{regression_nodes(regression)}: {change_text(regression.changes[0])}{more}, {since_text(regression)}"
     return " ".join((f"{first} (was {message.known_nodes} nodes)" if message.known_nodes else first).split())
-
-
-def _body_of(message: Message) -> str:
-    regression = message.regression
-    lines = [
-        f"{regression_nodes(regression)} regressed {since_text(regression)}; alarm of {regression.alarm}.",
-        *(f"  {change_text(change)}" for change in regression.changes),
-        *(f"archive {archive}" for archive in regression.archives),
-        "",
-        "To see it: lepaute watch test. To record a cause: lepaute watch events propose, then accept.",
-    ]
-    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +212,7 @@ class AppriseChannel:
 def channels_of(urls: Iterable[str]) -> list[AppriseChannel]:
     """The channels of Apprise's URLs; raises InputError, without repeating a password, for what is none.
 
-    No redirect is followed, whatever a URL says: a message that was posted would become a question without a body,
-    and the answer to that would count as its arrival.
+    No redirect is followed: a message that was posted would become a request without a body, whose answer would count.
     """
     asset = apprise.AppriseAsset(http_redirects=False)
     channels = []

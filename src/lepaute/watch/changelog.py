@@ -5,8 +5,7 @@ Two CSV files that people edit, one line an entry:
     date,cluster,node,type,description,author        2020-04-01,dahu,all,platform,BIOS upgrade,jane
     date,cluster,node,jobid,description,author       2020-12-04,dahu,26/29/31/32,1965756,CPU power drop,jane
 
-`author` may be left out. `cluster` and `node` may be `all`; nodes are `13/14/15/16`, `node[13-16]` or `dahu-[13-16]`.
-Node "13" of the cluster dahu is also dahu-13.
+`author` may be left out. `cluster` and `node` may be `all`; nodes are `13/14`, `node[13-16]` or `dahu-[13-16]`.
 """
 
 import datetime as dt

@@ -2,8 +2,7 @@
 
 A node that regressed needs a confirmation run first. If a job that began after that was asked for shows the change as
 well, the node is drained; if it does not, another run is asked for. A node that somebody else drained stays as it is,
-and one that somebody resumed is left alone until its regression is over. Each step is recorded in the store, and drains
-are counted, in one change.
+and one that was resumed is left alone until its regression is over. Steps are recorded and counted in one change.
 """
 
 import re

@@ -2,8 +2,7 @@
 
 Written here rather than by Matplotlib: a page has up to six pictures of forty subjects, which take Matplotlib half a
 minute and 18 MB, and this less than a second and 1 MB; texts stay texts of the page, in its font and legible at any
-width; no script is needed. Colours and strokes are those of the page's style sheet (classes `dot`, `line`, `mark`,
-`band`, `bar`, `rule`).
+width; no script is needed. Colours and strokes are classes of the page's style sheet: `dot`, `line`, `band`, ...
 """
 
 import math
@@ -71,7 +70,10 @@ class Axis:
             inside = [value for value in values if self.low <= value <= self.high]
             if len(inside) >= 3:
                 return [(value, _thousands(value)) for value in inside]
-        step = _nice((self.high - self.low) / MAX_TICKS)
+        # the smallest of 1, 2, 5 times a power of ten that is no smaller
+        least = (self.high - self.low) / MAX_TICKS
+        scale = 10.0 ** math.floor(math.log10(least))
+        step = next(factor * scale for factor in (1.0, 2.0, 5.0, 10.0) if factor * scale >= least * (1 - 1e-9))
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
         return [
@@ -97,12 +99,6 @@ def _thousands(value: float, least: float = 1e3) -> str:
         if abs(value) >= max(factor, least):
             return f"{value / factor:g} {letter}"
     return f"{value:g}"
-
-
-def _nice(step: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is no smaller than `step`."""
-    scale = 10.0 ** math.floor(math.log10(step))
-    return next(factor * scale for factor in (1.0, 2.0, 5.0, 10.0) if factor * scale >= step * (1 - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """What an archive says of its run: the typed view of metadata.json, and the values of which it is made.
 
-The controller of experiments writes the values. Archives, from which they are read, are untrusted: a member of another
-type counts as missing.
+The controller of experiments writes the values. Archives are untrusted: a member of another type counts as missing.
 """
 
 from collections.abc import Mapping

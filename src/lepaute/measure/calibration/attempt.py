@@ -235,8 +235,7 @@ def next_repetition(
     attempts: all of one node so far;  slow: keys of those that met a slow machine. Due are, up to `block`, runs without
     an attempt that other load left undisturbed, and once those that met a slow machine: repeating them until they look
     good would select. Those with the fewest attempts come first, in the order in which they ran.
-    most_s  : all repetitions together last no longer; one that would go beyond, if it took as long as the last
-    attempt, is passed over
+    most_s  : all repetitions last no longer together; one that would, if it took as long as the last, is passed over
     """
     spent_s = sum(attempt.wall_s for attempt in attempts if attempt.attempt > 0)
     last = {(attempt.block, attempt.name): attempt for attempt in attempts}

@@ -82,7 +82,8 @@ def _wanted(rows: Sequence[Row], most_bytes: int, powers: range, hint: float | N
     if math.isinf(high):
         return again
     between = [size for size in _points(int(low), int(high)) if size not in verdict_of_size]
-    if not between and not again and hint is not None and _longest(rows)[int(high)] < LONG_PATIENCE_MS:
+    patient = any(row[0] == high and (row[2] == HUNG or row[3] >= LONG_PATIENCE_MS) for row in rows)
+    if not between and not again and hint is not None and not patient:
         return {int(high): LONG_PATIENCE_MS}
     return again | dict.fromkeys(between, PATIENCE_MS)
 
@@ -94,13 +95,6 @@ def _fails_below_one_that_passes(size: int, verdict_of_size: Mapping[int, Verdic
     larger_passes = any(verdict is Verdict.PASSES and other > size for other, verdict in verdict_of_size.items())
     asked = sum(row[0] == size for row in rows)
     return verdict_of_size.get(size) is Verdict.FAILS and (larger_passes or size == 1) and asked < MAX_ANSWERS
-
-
-def _longest(rows: Sequence[Row]) -> Mapping[int, int]:
-    longest: dict[int, int] = {}
-    for size, _, outcome, patience_ms in rows:
-        longest[size] = max(patience_ms, longest.get(size, 0), LONG_PATIENCE_MS if outcome == HUNG else 0)
-    return longest
 
 
 def _points(low: int, high: int) -> list[int]:

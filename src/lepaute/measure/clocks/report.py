@@ -37,11 +37,11 @@ _MARKERS = ("o", "s", "^", "v", "D", "P")
 def write_plot(found: Found, path: Path) -> None:
     """Writes the picture to the files of `picture_files`."""
     figure = _figure(found)
-    entitle(figure, answer(found), footer_text(found))
+    entitle(figure, answer(found), _footer_text(found))
     write_picture(figure, path)
 
 
-def footer_text(found: Found) -> str:
+def _footer_text(found: Found) -> str:
     source = f"{found.file} ({found.id[:12]})"
     if not found.about.simulated:
         return measured_origin(f"{source} · {found.mpiruns} mpiruns · 95 % intervals of medians")
@@ -99,7 +99,7 @@ def _draw_fronts(axes: "Axes", found: Found) -> None:
             face = style["color"] if filled else "white"
             axes.plot([took_s], [error_s], ls="", ms=6, markerfacecolor=face, **style)
         axes.annotate(
-            "at once" if choice.length_s == 0 else f"up to {length_text(choice.length_s)}",
+            "at once" if choice.length_s == 0 else f"up to {_length_text(choice.length_s)}",
             front[0], textcoords="offset points", xytext=(4, 7), ha="left", fontsize=8, color=SOFT,
         )  # fmt: skip
     axes.set_xlabel("duration of a synchronisation", fontsize=9)
@@ -131,7 +131,7 @@ def page(found: Found, command: str = "") -> str:
     sentence = answer(found)
     choices = [
         {
-            "for measurements up to": length_text(one.length_s),
+            "for measurements up to": _length_text(one.length_s),
             "take": one.method,
             "least error": one.least,
             "as good": ", ".join(one.as_good),
@@ -150,7 +150,7 @@ def page(found: Found, command: str = "") -> str:
     figures = []
     for choice in dict.fromkeys((found.choices[0], found.choices[-1])):
         off, cost = found.error(choice.method, choice.length_s), found.cost(choice.method)
-        length = "at once" if choice.length_s == 0 else f"up to {length_text(choice.length_s)}"
+        length = "at once" if choice.length_s == 0 else f"up to {_length_text(choice.length_s)}"
         figures.append((seconds(off.error_s), f"largest error of a rank, {choice.method}, {length}"))
         figures.append((seconds(cost.duration_s), f"to synchronise by {choice.method}"))
     return render(
@@ -193,7 +193,7 @@ def answer(found: Found) -> str:
     return f"Take {'; '.join(parts)}"
 
 
-def length_text(length_s: float) -> str:
+def _length_text(length_s: float) -> str:
     return "at once" if length_s == 0 else exact_seconds(length_s)
 
 
@@ -246,7 +246,7 @@ def open_lines(found: Found) -> list[str]:
     for methods, group in groupby(found.choices, key=lambda one: (one.least, one.open)):
         least, others = methods
         if others:
-            lengths = " and ".join(length_text(one.length_s) for one in group)
+            lengths = " and ".join(_length_text(one.length_s) for one in group)
             lines.append(f"{lengths}: {', '.join(others)} not told apart from {least}, which looks best")
     return lines
 
@@ -254,13 +254,13 @@ def open_lines(found: Found) -> list[str]:
 def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
     """Titles, and a row a method, the cheapest first: what it takes, its errors at each length in one unit, and at
     which it is on the front."""
-    titles = ["method", "takes", *(f"off by, {length_text(length_s)}" for length_s in found.lengths_s), "front at"]
+    titles = ["method", "takes", *(f"off by, {_length_text(length_s)}" for length_s in found.lengths_s), "front at"]
     rows = [
         [
             method,
             found.cost(method).duration_s,
             *(found.error(method, length_s).error_s for length_s in found.lengths_s),
-            ", ".join(length_text(choice.length_s) for choice in found.choices if method in choice.front),
+            ", ".join(_length_text(choice.length_s) for choice in found.choices if method in choice.front),
         ]
         for method in found.methods
     ]

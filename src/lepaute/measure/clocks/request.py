@@ -1,7 +1,6 @@
 """What a campaign of clocks measures, and its archive's facts and table.
 
-An archive has a row for each mpirun, method, rank but rank 0 and moment in observations/synchronisations.parquet, and
-the starts in observations/mpiruns.parquet.
+Rows: observations/synchronisations.parquet (mpirun, method, rank but 0, moment), observations/mpiruns.parquet (starts).
 """
 
 import random

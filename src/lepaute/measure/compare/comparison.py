@@ -66,8 +66,7 @@ class Comparison(Public):
     rule        : how the ratio is estimated, where not as usual
     cannot_fail : why a limit on the ratio fails no build, or empty
     disturbed   : how many mpiruns were disturbed, and what saw it, words; these decide nothing
-    calls       : those that count, in the order in which they were made, with the columns of `single_calls.of_rows`;
-                  empty if single calls are not known
+    calls       : those that count, in order of time, with the columns of `single_calls.of_rows`; empty if not known
     """
 
     left: str
@@ -226,8 +225,7 @@ def archives(
     primary: Collection[tuple[str, str, int]] | None = None,
     ranks: int | None = None,
 ) -> Comparison:
-    """Compares two libraries of one campaign, or over several sessions, or the library of one campaign with that of
-    another.
+    """Compares two libraries of a campaign, or of several sessions, or the library of one campaign with another.
 
     Parameters
     ----------

@@ -168,8 +168,7 @@ def _over_mpiruns(runs: list[Floats], lags: int) -> Floats:
 def rank_correlations(times: Floats, lags: int) -> Floats:
     """Correlation of the rank of a value with that of the value 1, 2, ..., `lags` before; shape (lags,).
 
-    As R's acf of the ranks: sums over pairs by the sum of squares of all. NaN with fewer than three values, or where
-    all are equal.
+    As R's acf of the ranks: sums over pairs by the sum of squares. NaN with fewer than three values, or equal ones.
     """
     if len(times) < 3:
         return np.full(lags, np.nan)

@@ -94,8 +94,7 @@ def shared_labels(facts: Sequence[CampaignFacts]) -> tuple[str, ...]:
 def join_campaigns(
     campaigns: Sequence[Archive], facts: Sequence[CampaignFacts], same: Sequence[str]
 ) -> tuple[list[str], pandas.DataFrame, dict[str, LibraryFacts], list[dict[str, str]]]:
-    """Labels, calls and facts of all libraries, and of each campaign their names by label; labels that two campaigns
-    share get the name of their archive.
+    """Labels, calls and facts of all libraries, and names by label; labels of two campaigns get that of the archive.
 
     same: labels that are the same library in every campaign, a session each, and all that counts there
     """
@@ -159,8 +158,7 @@ def summarise(calls: pandas.DataFrame, duration: str) -> pandas.DataFrame:
 def select_calls(calls: pandas.DataFrame) -> tuple[pandas.DataFrame, dict[str, int]]:
     """The calls that are looked at, and how many are not, by reason.
 
-    Of the attempts at one place of a block the undisturbed ones; where there is none, the last one, which decides
-    nothing.
+    Of the attempts at one place of a block the undisturbed ones, else the last one, which decides nothing.
     """
     left_out: dict[str, int] = {}
 

@@ -3,8 +3,7 @@
 A row's values are the logarithms of one value for each mpirun (`summaries`), its blocks the blocks of the campaign, in
 which mpiruns of both libraries came in random order. Test and interval: `stats.aligned_ranks`; the p-values of all rows
 are corrected together, for the share of false ones among the decided (Benjamini & Hochberg) or for the chance of any
-(Holm). Source of the scheme: Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which takes the test
-without blocks or correction.
+(Holm). After Hunold & Carpen-Amarie, "MPI Benchmarking Revisited", section 6, which has no blocks and no correction.
 
 How many mpiruns of a library would decide a row: with the standard error e of the shift after n of them, a true shift d
 is shown after about n' with |d| = z e sqrt(n / n'), and is within the margin m after those with m - |d| = 1.96 e
@@ -109,8 +108,7 @@ class Verdict(Tested):
     forecast_sessions: sessions that would decide, in the place of `forecast`
     disturbed_mpiruns: of both libraries, which are not among left_mpiruns and right_mpiruns
         but where nothing is decided for them (is_disturbed)
-    spread          : of ratio by the least and the most times that are printed beside those of single runs; NaN if
-        there are none
+    spread          : of ratio by the least and the most times printed beside those of single runs; NaN without
     """
 
     operation: str
@@ -185,8 +183,7 @@ def verdicts_by_part(
     value     : column that stands for an mpirun
     primary   : rows (operation, form, size) that are corrected among themselves, and the others among themselves: the
                 questions that the campaign was made for are not drowned by the rest
-    Raises InputError for a library without mpiruns, two names for one, a margin that is not above 0, or an unknown
-    correction.
+    Raises InputError for a library without mpiruns, two names for one, a margin of 0, or an unknown correction.
     """
     for summaries in parts:
         _check(summaries, left, right, margin, correction)

@@ -117,8 +117,7 @@ def forms_of(operation: str) -> tuple[str, ...]:
 
 
 def operations_of(text: str) -> tuple[tuple[str, str], ...]:
-    """(operation, form) of a list such as bcast,iallreduce: MPI's names in any case, with an i before, _init or
-    _in_place behind.
+    """(operation, form) of a list such as bcast,iallreduce,bcast_init,scan_in_place: MPI's names, in any case.
 
     Raises InputError for a name that is none.
     """

@@ -25,8 +25,7 @@ class MpirunBegun(Entry):
 
     block  : -1 for trials, -2 for starts that try one operation alone
     place  : in the order of the block; attempt: at this place
-    cell   : what is measured in turn: the library, or its label with the number of ranks and levels of factors
-    levels : of each factor
+    cell   : what is measured in turn: the library, or its label with the number of ranks and the levels of factors
     """
 
     JOURNAL: ClassVar[str] = "mpiruns_begun"

@@ -163,8 +163,7 @@ _COMPILER = {OPEN_MPI: "OMPI_CC", MPICH: "MPICH_CC", MVAPICH: "MPICH_CC", INTEL_
 def ready_library(named: NamedLibrary, tell: Callable[[str], None], build: Build) -> ReadyLibrary:
     """Compiles the probe, unless it is there already, and asks the library's own programs what they are.
 
-    Raises EnvironmentProblem if the probe cannot be compiled, InputError if it is linked to another library than
-    the one that mpirun belongs to.
+    Raises EnvironmentProblem if the probe cannot be compiled, InputError if it is linked to another mpirun's library.
     """
     library = named.library
     if build.compiler:
@@ -241,11 +240,11 @@ def _build(library: MpiLibrary) -> str:
     if library.family not in _BUILD_TOOLS:
         return UNKNOWN
     words, pattern = _BUILD_TOOLS[library.family]
-    match = pattern.search(said_by_tool(library, *words))
+    match = pattern.search(_said_by_tool(library, *words))
     return match[1].strip() if match else UNKNOWN
 
 
-def said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
+def _said_by_tool(library: MpiLibrary, tool: str, *options: str) -> str:
     """Output of a program that stands beside the library's mpicc prints, empty if there is none or where it fails."""
     suffix = library.mpicc.name.partition(".")[2]
     names = [f"{tool}.{suffix}", tool] if suffix else [tool]
@@ -293,7 +292,7 @@ def _known(library: ReadyLibrary, prefix: str) -> set[str]:
     """Names of all variables of the library; none where it does not tell."""
     named = library.named
     if named.library.family == OPEN_MPI:
-        return {prefix + name for words in _INFO for name in _PARAMETER.findall(said_by_tool(named.library, *words))}
+        return {prefix + name for words in _INFO for name in _PARAMETER.findall(_said_by_tool(named.library, *words))}
     match = _LIBRARY_FILE.search(_linked(library)[0])
     try:
         content = Path(match[1]).read_bytes() if match else b""

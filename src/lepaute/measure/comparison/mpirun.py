@@ -119,9 +119,7 @@ class Started:
 
 
 def check_start(place: Place, cell: Cell) -> Started:
-    """Raises InputError if the ranks do not see each other: mpirun is that of another library, EnvironmentProblem
-    where the probe does not run.
-    """
+    """Raises InputError where mpirun is of another library: ranks see no others; EnvironmentProblem where none runs."""
     library, ranks, node = cell.library, cell.setting.ranks, place.nodes[0]
     base = f"{node.place}/start-{file_name(cell.name)}"
     place.write(ranks, f"{base}/design.csv", design_text([Batch(Case(NOTHING, BLOCKING, 0), 1, 0)], "dissemination", 0))
@@ -295,8 +293,7 @@ _MAX_TRIALS = 3
 class Trials:
     """TRIALS starts of each cell in turn with TRIAL_CALLS calls of every case; one where calls are not derived.
 
-    Where that fails, each operation is tried by itself: those that fail then are lacking, and the library is measured
-    with the others.
+    Where that fails, each operation is tried by itself; the library is measured without those that fail then.
     """
 
     def __init__(

@@ -4,15 +4,13 @@ Calls. Two trials of each library have each case some twenty times. From the spr
 run-times follows how many calls give an mpirun's median within half of the wanted precision (95 %): more do not help.
 By how much mpiruns differ, the mean over cases, and what an mpirun and a call take, tell how many calls give the least
 error in a given time: where mpiruns differ much, fewer calls and more mpiruns. The smaller of both numbers counts, that
-of the library which needs most, within MIN_CALLS and MAX_CALLS, and all are cut by one factor where the first
-mpiruns would take more than half of the budget.
+of the library which needs most, within MIN_CALLS and MAX_CALLS, all cut by one factor to half of the budget.
 
 Starts of mpirun. Below a number that follows from how many rows are tested (stats/aligned_ranks.py), no difference can
 be shown, however large; a budget that does not hold this many is refused. The first mpiruns, FIRST_MPIRUNS or that
 number, are the first stage of Stein's procedure (stats/stopping.py), for each library and case, on the logarithms of
 the medians of their mpiruns; the half-width is log(1 + precision). As many are made as SHARE_OF_CASES of the cases of
-every library need, or as the budget allows. With a case's own number, the mean over mpiruns is within the precision of
-its true value in 95 % of campaigns at least."""
+every library need, or as the budget allows. A mean over mpiruns is then within the precision in 95 % of campaigns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -87,8 +87,7 @@ def _balanced_subset(sizes: Sequence[int], runs: int, draws: Draws) -> list[tupl
     """`runs` rows of numbers of levels (`sizes` of each factor) in which each occurs equally often, to within one.
 
     Starts from shuffled balanced columns and swaps two entries of a column as long as the sum of squares of the counts
-    of pairs (and of whole rows, against repeated ones) does not rise: the E(s^2) criterion for many levels, all in
-    whole numbers. The best of a few starts.
+    of pairs (and of repeated rows) does not rise: the E(s^2) criterion for many levels. The best of a few starts.
     """
     whole = math.prod(sizes)
     if runs < whole < 2 * runs:

@@ -115,8 +115,7 @@ class Draws:
     """A stream of draws for one purpose; streams of other purposes, or other seeds, are independent of it.
 
     Of the general designs, whose files must come again byte for byte years later, on any machine: Python promises that
-    `random.Random(seed).random()` gives the same sequence for ever; NumPy promises no such thing for the distributions
-    and permutations of its generators (NEP 19).
+    `random.Random(seed).random()` stays the same for ever; NumPy promises no such thing for its distributions (NEP 19).
     """
 
     def __init__(self, seed: int, *purpose: str) -> None:

@@ -47,8 +47,7 @@ def partial_name(archive: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """status: complete, incomplete (without the nodes that are lost), failed, or partial (interrupted); failure: in
-    one line, None if there is none.
+    """status: complete, incomplete (nodes were lost), failed, or partial (interrupted); failure: in one line, or None.
 
     problem: what was raised
     """

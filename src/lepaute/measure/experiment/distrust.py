@@ -261,8 +261,7 @@ def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-#: Of all nodes together: a campaign on a quiet cluster is distrusted once in a hundred times, whatever its size. Half
-#: of it is for steps, half for drifts.
+#: Of all nodes together, half for steps and half for drifts: one quiet campaign in a hundred is distrusted.
 FALSE_ALARMS = 0.01
 #: Smaller changes of the reference kernel are no news: day effects of the same order are in every interval we publish.
 MIN_SIZE = 0.01

@@ -128,8 +128,7 @@ class Helpers:
 
         ranks  : fewer than all
         options: of mpirun, such as ("--mca", "btl", "tcp,self")
-        The program must have the same path on all nodes, as what the other helpers make has. The result is that of the
-        first node, from which the ranks are started.
+        The program must have the same path on all nodes. The result is that of the first node, which starts the ranks.
         """
         first, names = self.nodes[0], self.nodes.names
         launch, place = self.options.rank_launch(), first.place

@@ -53,8 +53,7 @@ class Job(Helpers):
     `lp.run(Sizes, "sizes.zip")` does the same in a Python session, for a class defined there. Every step is a method
     too: `with lp.Job(archive="hand.zip") as job: job.nodes.run("uname", "-a")`.
 
-    control, warm_up_s, monitor_period_s, reference_period_s: defaults of the class for what `Options` has; None: those
-    of `Options`
+    control, warm_up_s, monitor_period_s, reference_period_s: the class's for `Options`; None: those of `Options`
     """
 
     archive_content: ClassVar[Content] = EXPERIMENT
@@ -153,15 +152,14 @@ class Job(Helpers):
         _check_names("record", columns)
         row = {**(self._row or {}), **columns}
         for name, value in row.items():
-            row[name] = to_cell_value(name, value)
+            row[name] = _to_cell_value(name, value)
         self.record_of_run.row(table, {**row, "recorded_s": time.time()})
 
     def set_conditions(self, **controls: Any) -> frozenset[str]:
         """Sets the nodes for the commands that follow, as `control` does for the whole run: the level of a factor.
 
         controls: such as governor="powersave", turbo=False; undone at the end of the run
-        The names of the nodes that could not be set so: what they measure is not of that level. Raises InputError for
-        a value that makes no sense.
+        The names of the nodes that could not be set so. Raises InputError for a value that makes no sense.
         """
         for name, problem in control_problems(controls).items():
             raise InputError(f"condition {name}: {problem}")
@@ -408,7 +406,7 @@ def _check_names(where: str, names: Iterable[str]) -> None:
         )
 
 
-def to_cell_value(name: str, value: Any) -> Value:
+def _to_cell_value(name: str, value: Any) -> Value:
     """Converts a value, also a scalar of NumPy, for a cell of a table; raises InputError for anything else."""
     if callable(item := getattr(value, "item", None)) and getattr(value, "ndim", 0) == 0:
         value = item()

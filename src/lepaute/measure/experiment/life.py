@@ -150,8 +150,7 @@ class Campaign(Job):
     def to_the_end(self, *, resume: bool) -> Path:
         """Runs the campaign; the path of its archive.
 
-        Raises EnvironmentProblem if it failed, KeyboardInterrupt where it was stopped; a note names the partial
-        archive.
+        Raises EnvironmentProblem if it failed, KeyboardInterrupt if it was stopped, with a note on the partial archive.
         """
         outcome = execute(self, resume)
         if outcome.status in ("complete", "incomplete"):

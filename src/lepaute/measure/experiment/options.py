@@ -200,8 +200,7 @@ def options_from(stem: str, settings: Mapping[str, Any], *, force: bool = False)
 def parsed_parameters(model: "type[Model]", given: Mapping[str, object]) -> "Model":
     """The parameters of an experiment by a model that has a field for each.
 
-    Raises InputError for a value that does not fit, and for an unknown name: a typing error would measure something
-    else.
+    Raises InputError for a value that does not fit, and for an unknown name, such as a typing error.
     """
     from pydantic import ValidationError
 

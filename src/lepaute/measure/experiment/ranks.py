@@ -1,7 +1,6 @@
 """How ranks of MPI are started on nodes: by mpirun of a library or by Slurm's srun, and bound to the CPUs of their own.
 
-A launcher binds as it numbers cores, each in its own way, and knows nothing of names that share a machine; so a script
-binds each rank to the CPUs of its line of a list.
+Launchers bind each in its own way and know no names that share a machine; a script binds each rank to its line's CPUs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +54,27 @@ def start_of_ranks(
             f"{total} ranks do not fit on {len(nodes)} nodes with {max(slots)} on each; give fewer, or more a node"
         )
     if launch.launcher == "srun":
-        return _by_srun(words, nodes, slots, total, options, launcher)
+        settings = {}
+        rest = list(options)
+        while rest:
+            if rest[0] not in ("--mca", "-mca") or len(rest) < 3:
+                raise InputError(
+                    f"under Slurm ranks are started by srun, which has no option {rest[0]!r} of mpirun's; use --mca"
+                )
+            settings[rest[1]] = rest[2]
+            del rest[:3]
+        if len(set(slots)) > 1:
+            raise InputError("under Slurm every node takes equally many ranks; give --ranks-per-node, no other numbers")
+        used = nodes[: -(-total // slots[0])]
+        where = [
+            # MPICH and what derives from it speak the protocol of PMI, which Slurm's plugin of PMI-2 answers too.
+            f"--mpi={'pmix' if launcher.family == OPEN_MPI else 'pmi2'}",
+            f"--nodelist={','.join(used)}",
+            f"--nodes={len(used)}",
+            f"--ntasks-per-node={slots[0]}",
+            f"--ntasks={total}",
+        ]
+        return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), launcher.tuning(settings) if settings else {})
     several = len(nodes) > 1
     start = launcher.start(
         total,
@@ -90,40 +109,8 @@ def _remote_shell(launch: RankLaunch, launcher: Launcher, place: str) -> str | N
     return " ".join(launch.remote_shell) or None
 
 
-def _by_srun(
-    words: Sequence[str],
-    nodes: Sequence[str],
-    slots: Sequence[int],
-    total: int,
-    options: Sequence[str],
-    launcher: Launcher,
-) -> Start:
-    settings = {}
-    rest = list(options)
-    while rest:
-        if rest[0] not in ("--mca", "-mca") or len(rest) < 3:
-            raise InputError(
-                f"under Slurm ranks are started by srun, which has no option {rest[0]!r} of mpirun's; use --mca"
-            )
-        settings[rest[1]] = rest[2]
-        del rest[:3]
-    if len(set(slots)) > 1:
-        raise InputError("under Slurm every node takes equally many ranks; give --ranks-per-node, no other numbers")
-    used = nodes[: -(-total // slots[0])]
-    where = [
-        # MPICH and what derives from it speak the protocol of PMI, which Slurm's plugin of PMI-2 answers too.
-        f"--mpi={'pmix' if launcher.family == OPEN_MPI else 'pmi2'}",
-        f"--nodelist={','.join(used)}",
-        f"--nodes={len(used)}",
-        f"--ntasks-per-node={slots[0]}",
-        f"--ntasks={total}",
-    ]
-    return Start(("sh", "-e", "-c", _SRUN, "sh", *where, *words), launcher.tuning(settings) if settings else {})
-
-
 SCRIPT, CPUS = "rank.sh", "cpus.txt"
-#: Where launchers say the number of a rank in all of the run; those of a batch system last, since the controller may
-#: itself run inside one of its steps.
+#: Where launchers say the number of a rank; batch systems last, since the controller may run inside a step of one.
 _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 

@@ -34,8 +34,7 @@ def now() -> str:
 def source_of(job_class: type) -> tuple[str, bytes] | None:
     """Name and content of what defines an experiment; None if nobody knows, and for those of Lepaute itself.
 
-    That is the script which was run, the script that a class by hand is defined in, or the cells that IPython and
-    notebooks have executed so far.
+    That is the script that was run or that defines the class, or the cells that IPython has executed so far.
     """
     if (program := program_of(job_class)) is not None:
         return program.path.name, program.sources[program.path]

@@ -143,8 +143,7 @@ def _plain_table(
            of two
     unit : of the durations, or of the rates; None: the one that the column's name tells
     only : rows are kept where these columns have these values
-    Raises InputError naming the line, for columns that cannot be told apart, an unknown unit, or cells that are no
-    numbers.
+    Raises InputError, with the line, for columns that are not told apart, unknown units, and cells without numbers.
     """
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip() and line[:1] != "#"]
     if not numbered:

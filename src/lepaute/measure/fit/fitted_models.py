@@ -246,10 +246,13 @@ def platform_and_models(
     fitted = models(given, forms, network_condition, progress)
     about, count, shape = given[0].about, len(fitted.hosts), shape_of(given)
     cores = about.node_cores or 1 + max(core for archive in given for core in archive.about.cores or (0,))
+    # says that the cores are not those of the machine, if they were made up for a test
+    layouts = [machine.layout for machine in about.machines.values() if machine.layout is not None]
+    made_up = next((layout.source for layout in layouts if "=" in layout.source), None)
     description = " ".join(
         [
             f"{about.cpu_model or 'A machine'}, calibrated {about.created or 'at an unknown date'}.",
-            *_told_of_layout(about),
+            *([] if made_up is None else [f"Its layout was made up ({made_up}): cores shared hardware threads."]),
             _told_of_links(count, fitted),
             *told_of_missing(fitted.kernels, sorted(MODELLED)),
             *fitted.notes,
@@ -307,13 +310,6 @@ def _tables(archives: "list[Archive]", name: str) -> list[pandas.DataFrame]:
         for number, archive in enumerate(archives)
         if name == P2P or name in archive.members()
     ]
-
-
-def _told_of_layout(about: "Metadata") -> list[str]:
-    """Says that the cores are not those of the machine, if they were made up for a test."""
-    layouts = [machine.layout for machine in about.machines.values() if machine.layout is not None]
-    made_up = next((layout.source for layout in layouts if "=" in layout.source), None)
-    return [] if made_up is None else [f"Its layout was made up ({made_up}): cores shared hardware threads."]
 
 
 def _told_of_links(count: int, fitted: FittedModels) -> str:

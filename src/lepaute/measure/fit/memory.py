@@ -28,8 +28,7 @@ MAX_BREAKPOINTS = 24
 #: A cache may end within one step of the sizes, and then the size in between is a piece of its own.
 MIN_SIZES_OF_PLATEAU = 1
 COLUMNS = ("size_bytes", "stride", "element_bytes", "unroll", "read_bytes", "duration_s")
-#: A plateau reaches over a factor of two in size at least; the first and the last one over three sizes: the range of
-#: the design cuts them off.
+#: A plateau reaches over a factor of two in size; the first and the last one, which the design cuts, over three sizes.
 MIN_OCTAVES, MIN_SIZES_AT_ENDS = 1.0, 3
 #: Bandwidth falls by this share at least where a cache ends, in the mean over the curves.
 MIN_DROP = 0.05
@@ -47,8 +46,7 @@ def _constant_pieces(x: Sequence[float] | Floats, y: Floats, sd: Floats) -> list
 
     x : increasing, shape (points,); y : shape (curves, points); sd : standard errors of y, of the same shape
     The best cuts for each number of pieces; of these the number with the least sum of squares over variances plus
-    log(points of all curves) for each level on each curve and BREAKPOINT_PARAMETERS times that for each cut: the
-    `information_criterion` for noise that is known.
+    log(points of all curves) for each level on each curve, BREAKPOINT_PARAMETERS times that for each cut (known noise).
     """
     curves, points = y.shape
     xs = np.asarray(x, dtype=np.float64)

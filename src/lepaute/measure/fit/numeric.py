@@ -15,8 +15,7 @@ equal, and of models that the data do not tell apart the simplest holds (docs/co
 
 Noise of several modes (N'): a mixture of normal distributions on a line, with as many modes as the data tell apart.
 Expectation and maximisation (Dempster, Laird and Rubin 1977, Journal of the Royal Statistical Society B 39, 1-38) from
-starts that are fixed: groups of the sorted points. Starts that are drawn, and k-means through BLAS, end in other modes
-on another processor.
+starts that are fixed: groups of sorted points. Drawn ones, and k-means by BLAS, differ between processors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -239,8 +238,7 @@ class Mode:
 def standardised_modes(z: Floats) -> tuple[Mode, ...]:
     """The modes of standardised residuals, by increasing mean; mean 0 and variance 1 together, exactly.
 
-    z : shape (points,), finite; MAX_POINTS of them, drawn by a fixed seed, are used where there are more; their order
-        does not matter
+    z : shape (points,), finite, in any order; of more than MAX_POINTS these are drawn by a fixed seed
     """
     points = np.sort(z)
     if len(points) > MAX_POINTS:
@@ -253,8 +251,7 @@ def standardised_modes(z: Floats) -> tuple[Mode, ...]:
 
 
 def likeliest_modes(points: Floats, most: int, *, least_sd: float, fewest: int = 0) -> tuple[Mode, ...]:
-    """The mixture of the fewest modes, 1 to `most`, that BIC does not tell from the best (`simplest`), by increasing
-    mean.
+    """The mixture of the fewest modes, up to `most`, that BIC does not tell from the best (`simplest`), by mean.
 
     points   : shape (n,), increasing
     least_sd : added in squares to every mode's, so that repeated values make no spike

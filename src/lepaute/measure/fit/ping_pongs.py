@@ -1,8 +1,7 @@
 """A platform whose messages are those of a ping-pong that another benchmark has measured.
 
 Half a round trip is what MPI_Send, the route, the transfer and MPI_Recv take together. A ping-pong does not tell how it
-divides among them, which protocol a size has, nor what other pairs and other days take: these are guessed as for a data
-sheet, and named in `assumed`.
+divides among them, which protocol a size has, nor other pairs and days: these are guessed, and named in `assumed`.
 """
 
 import math

@@ -2,6 +2,5 @@
 
 It travels as source over the connection that starts it and is gone with it: nothing is installed on a node. Hence the
 rules of this package: nothing but the standard library of Python 3.9, and of ours `lepaute.kit.sessions`; imports
-inside the package are relative; no module does anything when imported. On the controller's side they are ordinary
-modules.
+inside the package are relative; no module does anything when imported. The controller's side imports them, too.
 """

@@ -187,8 +187,7 @@ def collect(files: SystemFiles, run: Run = run_command, environ: Mapping[str, st
 
     files  : the root of the system's files
     run    : runs a command for at most 10 s; several run at once
-    environ: the variables to record in variables.json, by default none; what they hold of secrets is kept out of all
-             members (redact.Redactor)
+    environ: the variables to record in variables.json, by default none; secrets are kept out (redact.Redactor)
 
     Serial numbers, UUIDs, asset tags and hardware addresses are replaced by the first 12 digits of their SHA-256: a
     node, a disk or a memory module that is replaced can be seen over the years, and its number is in no archive. The

@@ -51,8 +51,7 @@ class OtherProcesses:
     before), others_share (the same of processes of our own user that are not the experiment's), other_users (the
     busiest: "uid:name share-of-one-CPU", joined by "; "). What a process used between the last sample and its end is
     not seen; threads of the kernel are nobody's. Ranks that a launcher's daemon starts count as `others` unless they
-    are in a session of ours. A scan costs one file a process: there is at most one each `least_s`; rows in between
-    repeat the one before.
+    are in a session of ours. A scan costs one file a process: at most one each `least_s`; rows between repeat it.
     """
 
     columns = ("other_users_cpu_s", "other_users_share", "others_share", "other_users")
@@ -179,8 +178,7 @@ class Monitor:
 
     A row has time_s (wall clock), monotonic_s, monitor_cpu_s (CPU time of the monitor up to the row before), and the
     columns of the sensors that were found at start(); a value is None if a sensor failed for once. `absent` lists
-    those that the node does not have, with the reason. A sample that would come a period late or more is left out
-    and counted as missed.
+    those that the node does not have, and why. A sample that would be a period late is left out, counted as missed.
     """
 
     def __init__(

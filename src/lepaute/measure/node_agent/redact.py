@@ -25,8 +25,7 @@ class Token(NamedTuple):
     source: str
 
 
-#: All take time in proportion to the text: none can start again inside what it has just passed over, or the length of
-#: what it passes over is bounded.
+#: All take time in proportion to the text: none starts again inside what it has passed over, or that is bounded.
 TOKENS = (
     Token("://", r"(://)[^/\s?#\"'<>]{1,1024}(?=@)", "RFC 3986, section 3.2.1"),
     # A password may have what should be written as %2F; a port has not.

@@ -65,10 +65,10 @@ def lent_nodes(name: str, request: Request, python: str | None, tell: Callable[[
 
     When a node is lost, what runs on the others is ended at once: an MPI program does not go on without its ranks.
     """
-    kind = scheduler(name)
-    there = python or (sys.executable if kind.on_this_machine else "python3")
+    batch_system = scheduler(name)
+    there = python or (sys.executable if batch_system.on_this_machine else "python3")
     with ExitStack() as stack:
-        allocation = kind.acquire(request, tell)
+        allocation = batch_system.acquire(request, tell)
         stack.callback(allocation.release)
         lent: list[Nodes] = []
 
@@ -83,7 +83,7 @@ def lent_nodes(name: str, request: Request, python: str | None, tell: Callable[[
         folder = f"lepaute-verify-{secrets.token_hex(4)}"
         pool = stack.enter_context(Pool(allocation.nodes, python=there, folder=folder, on_lost=end_the_run))
         lent.append(Nodes(pool.channels, NoRecord()))
-        yield LentNodes(lent[0], pool.channels, layouts_of(lent[0]), kind.rank_launch(request), there)
+        yield LentNodes(lent[0], pool.channels, layouts_of(lent[0]), batch_system.rank_launch(request), there)
 
 
 class NodeSite:

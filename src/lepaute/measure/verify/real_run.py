@@ -117,8 +117,7 @@ class HplProgram(Here):
     def run(self, hpl: Hpl, timeout_s: float) -> RealRun:
         """Runs HPL once, in a folder of its own, rank r on core r, or on the next `threads_per_rank` cores.
 
-        Raises EnvironmentProblem if the program fails, prints no result, or takes longer than timeout_s (all its
-        processes are ended then).
+        Raises EnvironmentProblem if the program fails, prints no result, or takes over timeout_s (it is ended then).
         """
         layout, threads = layout_here(), hpl.threads_per_rank
         places = [layout.pus(range(rank * threads, (rank + 1) * threads)) for rank in range(hpl.ranks)]
@@ -157,8 +156,7 @@ class HplProgram(Here):
 def check_machine(hpl: Hpl) -> None:
     """Refuses a run that this machine cannot make.
 
-    Raises InputError if it has too few cores or too little free memory, or where an option is not one of the real
-    HPL's, EnvironmentProblem if it has no mpirun.
+    Raises InputError for too few cores or free memory, or options that HPL lacks; EnvironmentProblem without mpirun.
     """
     check_sayable(hpl, "threads_per_rank")
     find_launcher()

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 #: With the machine's drift since its calibration taken out.
 DRIFT_HEADER = ("drift", "error", "mean")
-#: Predicted, with the interval of one run and how many runs lie in it; measured mean, with the interval of such means
-#: and whether it lies in that.
+#: Predicted, with the interval of a run and how many lie in it; measured mean, with its interval, and whether inside.
 HEADER = ("predicted s", "95 % of runs", "in", "real s", "95 % of means", "error", "mean")
 
 MAX_CAUSES = 5  # of disturbed runs that are told on the screen
@@ -55,7 +54,7 @@ def show(
     causes: as of comparison.sentence
     """
     show_drift = drift is not None and drift.significant
-    header, rows = case_rows(table, with_drift=show_drift)
+    header, rows = _case_rows(table, with_drift=show_drift)
     width = terminal_columns(stream)
     sentences = [sentence(table, causes)]
     if drift is not None:
@@ -69,7 +68,7 @@ def show(
         print("", *(folded(line, width, 4) for line in lines), sep="\n", file=stream)
 
 
-def case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _case_rows(table: "pandas.DataFrame", *, with_drift: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """The table of cases: its head, and a row a case; of one run each, which is its mean, nothing twice."""
     names, single = names_of_cases(table), bool((table["n_counting"] == 1).all())
     kept = [place for place in range(len(HEADER)) if not single or place not in (2, 4)]
@@ -204,7 +203,7 @@ def page(
     marks = {line.get_marker() for axis in figure.axes for line in axis.lines}
     made_of = [("platform", f"{first.platform_name} {first.platform_sha256[:12]}"), ("seed", str(first.seed))]
     made_of += [] if seal is None else [("predictions", seal.sha256[:12])]
-    head, rows = case_rows(table, with_drift=told)
+    head, rows = _case_rows(table, with_drift=told)
     simulated = sum(len(case.prediction.run_list) for case in results.cases)
     made = (
         f"{counted(len(results.cases), 'case')}, {counted(len(results.run_table), 'real run')}, {simulated} simulated"
@@ -252,8 +251,8 @@ def _heads(head: Sequence[str]) -> list[str]:
 
 def _part(line: str) -> dict[str, str]:
     """Of the line `computing 91.5 % (dgemm 90.2 %)`."""
-    whole, _, parts = line.removesuffix(")").partition(" (")
-    name, _, share = whole.partition(" ")
+    first, _, parts = line.removesuffix(")").partition(" (")
+    name, _, share = first.partition(" ")
     return {"part": name, "share": share, "of which": parts}
 
 

@@ -1,4 +1,4 @@
-"""A whole verification and what it leaves behind: files, JSON, a verdict."""
+"""A document verification and what it leaves behind: files, JSON, a verdict."""
 
 import hashlib
 import json
@@ -100,8 +100,8 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints: the answer, the record of the only case or {"verifications": [...]}, `machine_drift`."""
-        whole = {"answer": self.sentence} | joint_record(self.records(), self.table) | self.decision.to_dict()
-        return whole if self.drift is None else {**whole, "machine_drift": self.drift.to_dict()}
+        document = {"answer": self.sentence} | joint_record(self.records(), self.table) | self.decision.to_dict()
+        return document if self.drift is None else {**document, "machine_drift": self.drift.to_dict()}
 
     def hpl_out(self) -> str:
         """The real runs of HPL as it reports them, case by case, disturbed ones left out where a case has others."""
@@ -176,8 +176,7 @@ def check_begun(folder: Path) -> None:
 class ChosenRuns:
     """An open campaign, whose runs may be chosen one at a time, each by what the ones before it took.
 
-    Runs that the journal has are answered from there: whoever chooses in the same way again comes to the point where
-    the campaign was interrupted.
+    Runs in the journal are answered from there: the same choices lead to where the campaign was interrupted.
 
     cases : with their sealed predictions;  seal : of these
     runs  : every real run so far, disturbed ones too, in the order in which they were made

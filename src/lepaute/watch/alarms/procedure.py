@@ -31,8 +31,7 @@ from lepaute.watch.store import Store
 from lepaute.watch.store.tables import ALARM_DAYS, ALARMS
 from lepaute.watch.values import DAY_S, check_values
 
-#: Relative changes up to this are nobody's concern: a fifth of the smallest that the literature found worth an entry,
-#: so that such a one is still found.
+#: Relative changes up to this are nobody's concern: a fifth of the smallest in the literature, which is still found.
 MIN_CHANGE = 0.002
 #: Lines about unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
 UNCONFIRMED_CHANCE = 0.5

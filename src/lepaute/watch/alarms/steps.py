@@ -101,8 +101,7 @@ def steps_of(alarms: pd.DataFrame, changelog: Changelog, values: pd.DataFrame) -
 
     alarms : as judge_days gives them; values : as check_values returns it, of all machines of their groups
     Columns: those of alarms; day, evidence, enough and archive are of the alarm of the machine, or of the first one.
-    And gradual_s: when it began, where it rather is a drift, and changed_s is where a step fits best; NaN otherwise.
-    In order of date.
+    And gradual_s: when it began, where it rather is a drift; changed_s is then the best step; NaN else. By date.
     """
     every_step: list[Row] = []
     for group, rows in alarms.groupby(GROUP, sort=True):

@@ -1,8 +1,7 @@
 """Streams of values, day by day, and what is known of each since the last event or alarm.
 
 A stream is a machine, factor and stratum. Beside those of machines there is one for each fleet (cluster, factor and
-stratum): what its machines have in common; and one for each group of machines of whom something is taken off, which is
-looked for again as days go by.
+stratum): what its machines have in common; and one for each group that shares something, sought again day by day.
 """
 
 import json

@@ -14,8 +14,7 @@ Coefficients are those of ordinary least squares on the means of each (m, n, k):
     duration = c_mnk mnk + c_mn mn + c_mk mk + c_nk nk + c_1 + c_m m + c_n n + c_k k
 
 and the same terms of the standard deviation between the calls of one size: the fit of the residuals, as the test of
-the thesis has them (chapters 4 and 9). Unlike the models of `lepaute fit`, nothing is weighted, selected or cut, so
-that a coefficient is linear in what was measured.
+the thesis has them (chapters 4 and 9): nothing is weighted, selected or cut, so that coefficients stay linear.
 """
 
 from collections.abc import Iterator, Mapping
@@ -196,8 +195,7 @@ def coefficients(run: ArchivedRun) -> Iterator[FactorValue]:
 def regression(m: Floats, n: Floats, k: Floats, duration_s: Floats) -> Regression:
     """The two fits of some calls, vectors of shape (calls,); empty if there are no more sizes than terms.
 
-    The deviation of a size is that between its calls, with one degree of freedom less than calls; sizes of one call do
-    not enter it.
+    The deviation of a size is that between its calls, of which one is not free; sizes of one call do not enter it.
     """
     sizes, size = np.unique(np.column_stack([m, n, k]), axis=0, return_inverse=True)
     size = size.ravel()

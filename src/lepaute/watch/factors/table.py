@@ -246,8 +246,7 @@ def _absent(run: ArchivedRun, measured: Mapping[tuple[str, int, str], _Row], eve
 def _planned(run: ArchivedRun) -> tuple[str, ...]:
     """The factors that a run would have given, by its design: what is absent where it failed before it measured them.
 
-    None if its design is not known; of every calibration those of dgemm and of its sentinels. Messages, and what the
-    monitor sees, are not known before.
+    None if its design is not known; of a calibration those of dgemm and its sentinels, no messages.
     """
     if run.is_calibration:
         return (RATE, SENTINEL_RATE, *MODEL_FACTORS)

@@ -24,8 +24,7 @@ def read_hpl(source: Source, cluster: str, node: str) -> pd.DataFrame:
 
     The stratum is N, NB, the grid, the algorithms, and the parameters that the file says above its results. The file
     does not say where it ran, so the node must be given: of a run on many, a name for all of them.
-    Raises InputError, with the line, where a result has no date, not even in the source, and for what `ResultLines`
-    refuses.
+    Raises InputError, with the line, for a result without a date in it or its source, and as `ResultLines` does.
     """
     if not node:
         raise InputError(f"{source.name}: HPL does not say on which node it ran; give the node (--node)")

@@ -121,8 +121,7 @@ class Mapping(_Part):
     factor, value, unit : of a table with a row a value instead: columns of the factor's name, of the value and of its
               unit; names get the unit at their end
     stratum : columns whose texts together say what is comparable
-    cluster, node, cpu, job and date may be left out: they are then those of the arguments, the whole node, and a digest
-    of machine and date.
+    cluster, node, cpu, job and date may be left out: as in the arguments, the whole node, a digest of machine and date.
     """
 
     cluster: SomeCell | None = None

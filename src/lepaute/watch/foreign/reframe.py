@@ -1,11 +1,9 @@
 """ReFrame: its performance logs, or its results database, by the content of the file.
 
-A log is a table with a heading (4.x), or a line a variable (3.x), with any separator; the database (4.7 and later,
-SQLite) has a report in JSON for each session.
+A log is a table with a heading (4.x), or a line a variable (3.x); the database (4.7, SQLite) has JSON a session.
 
 A factor is `TEST:VARIABLE` with the unit at its end, such as `copy_test %size_MB=16:rate_B_per_s`; the name of a test
-has its parameters. A value that was measured is one, also where it missed its reference: what is usual on the machine
-is for the tests to say.
+has its parameters. A measured value is one, also where it missed its reference: judging is the tests' part.
 """
 
 import datetime as dt
@@ -88,8 +86,7 @@ def _rows_of(every: list[Case], cluster: str, node: str, omitted: Counter[str]) 
 
     A case that failed before it had variables has the rows of those that other cases of its test have. One that came
     to no node, and so has no value, has no rows.
-    Raises InputError, with the place, for a value of no node, for an unknown result, and where a node is given although
-    the cases ran on several.
+    Raises InputError, with the place, for a value of no node, an unknown result, and a node given to cases of several.
     """
     cases = [case for case in every if case.result != SKIPPED]
     omitted.update({"case| that was skipped": len(every) - len(cases)} if len(every) > len(cases) else {})

@@ -22,8 +22,7 @@ def date_reader(form: str, timezone: str = "UTC") -> Callable[[str], float]:
 
     form     : iso (2026-11-23T07:24:05+01:00, 2026-11-23 07:24, 2026-11-23), one of EPOCHS, or a format of strptime
     timezone : of dates that do not say theirs, such as Europe/Paris; of an hour that occurs twice the first is taken
-    The reader raises InputError for what is no such date, or is not of the years 1970 to 2199. Raises InputError for a
-    form or time zone that is not known.
+    The reader raises InputError for dates that are none or not of 1970 to 2199; this, for unknown forms and time zones.
     """
     zone = _zone(timezone)
     if form in EPOCHS:
@@ -136,8 +135,7 @@ EXAMPLES = "s, ms, Hz, GHz, W, J, degC, K, B/s, MB/s, GiB/s, Gbit/s, flop/s, Gfl
 def si_unit(text: str) -> Unit | None:
     """The unit that a text such as GHz, MB/s, GiB/s, us, Gflops or degC names; None if it names none.
 
-    An M is 10^6 and an Mi 2^20; a B is a byte, b and bit are bits. Rates of anything else keep its name: images/s is
-    images_per_s.
+    An M is 10^6, an Mi 2^20; B is a byte, b and bit are bits. Other rates keep their name: images/s is images_per_s.
     """
     text = text.strip()
     if len(text) > _LONGEST:

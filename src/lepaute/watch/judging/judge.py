@@ -72,8 +72,7 @@ def judge(
     low, high (of the mean of r observations, in the unit of the factor), missing, log10_p (of the p-value, also where
     that is too small for a number). Where `missing` is not 0, there are not yet enough observations, by this many at
     least, and statistic, p_value, low, high and log10_p are NaN.
-    Raises InputError for a table that is none or empty, a factor that it does not have, and windows or a confidence
-    that cannot be.
+    Raises InputError for a table without rows or with unknown factors, and for windows or a confidence that cannot be.
     """
     table = check_values(values)
     tested = vectors_asked(sorted(table["factor"].unique()) if factors is None else factors)

@@ -49,8 +49,7 @@ def replay(
     progress     : gets the share of the work that is behind
 
     The columns of `judge`, and judged_s, the end of the day of the verdict; in the order of judged_s. Empty where no
-    job became known between since and until. Raises InputError as `judge` does, and for ingested_s of another length
-    or not finite.
+    job became known between since and until. Raises InputError as `judge` does, and for ingested_s that does not fit.
     """
     table = check_values(values)
     if table.empty:

@@ -275,8 +275,7 @@ def _one_shape_a_node(
     """Where processors of a node changed in one direction, some by a step and some by a drift, the likelier of both.
 
     machines : numbers and series of a group; `cuts` and `drifts` are changed, by number. What is likelier is a common
-    step or lines that begin on a common date (`level_shift.onset`). A shape that a series cannot have leaves it as it
-    was.
+    step or lines that begin on a common date (`level_shift.onset`), as far as a series can have that shape.
     """
     of_node: dict[str, list[tuple[int, WatchedSeries]]] = defaultdict(list)
     for number, series in machines:

@@ -169,8 +169,7 @@ def joined(points: Sequence[ChangePoint], least_change: LeastChange | None = Non
 def _by_date(points: list[ChangePoint]) -> list[_Bundle]:
     """The fewest dates that lie in the intervals of all, and each change with the one that is nearest to its own.
 
-    The first interval to end needs a date no later than its end, and that end is in as many others as any: so the ends
-    chosen one after the other are as few as can be.
+    The first interval to end needs a date up to its end, which is in as many others as any: so the ends are fewest.
     """
     ends: list[float] = []
     for point in sorted(points, key=lambda each: each.latest_s):

@@ -198,8 +198,7 @@ def sides_of(factor: FactorRows) -> tuple[str, str]:
 class Spread:
     """How the last values of this many machines are spread.
 
-    coefficient : their standard deviation over their mean, the coefficient of spatial variability; NaN of one machine,
-                  or where the mean is 0
+    coefficient : of spatial variability, their standard deviation over their mean; NaN of one machine, or a mean of 0
     """
 
     machines: int

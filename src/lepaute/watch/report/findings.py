@@ -103,8 +103,7 @@ def findings_of(
     """Findings of each vector of factors of each cluster, as `Watch.tests` tests them.
 
     nodes : (cluster, node) that are of interest: names may be those of another cluster, too
-    What was found of days that are over is kept, with what it rests on: values, changelog, open regressions, settings,
-    and which verdicts are recorded.
+    What was found of days that are over is kept, with what it rests on: values, events, settings, recorded verdicts.
     """
     store, log, values = watch.store, watch.changelog(), selection.values
     cases = recorded.factors_to_test(store, factors)

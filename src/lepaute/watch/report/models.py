@@ -33,8 +33,7 @@ MODELS = {
 }
 #: Models that are tested as a vector wherever all of their factors are watched.
 WATCHED = (MODEL_FACTORS, RESIDUAL_FACTORS)
-#: The others are as before from this p-value on; so many coefficients at most are said to have moved, and so many other
-#: sets are named.
+#: The others are as before from this p-value on; as many coefficients, and other sets, are named at most.
 AS_BEFORE, MAX_MOVED, MAX_SETS = 0.01, 3, 3
 #: Machines of which it is said: this many regressed, and as many suspicious ones.
 MAX_MACHINES = 50

@@ -154,8 +154,7 @@ def summarise(
 
     standing : as watch.alarms.standing; since_s : of suspicions
     noticed : as watch.notices.notice, of which the `uncovered` are told; looks : what is `worth_a_look` there
-    Tests of a machine and factor that a regression covers are not suspicious on their own, nor are those of several
-    jobs that only repeat an earlier job.
+    Tests that a regression covers are not suspicious, nor are those of several jobs that only repeat an earlier job.
     """
     last_s = float(values["started_s"].max()) if len(values) else None
     regressions = regressions_of(standing)

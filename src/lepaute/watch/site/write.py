@@ -74,8 +74,7 @@ class _Writer:
 def write_site(store: "Store", folder: Path, now_s: float) -> Site:
     """Writes the pages of all clusters of a store; an older site in the folder is replaced.
 
-    Raises InputError if the store has no values or the folder holds something else, EnvironmentProblem if it
-    cannot be written; the folder is as it was then.
+    Raises InputError without values, or if the folder holds something else; EnvironmentProblem if it is not written.
     """
     if folder.exists() and not (folder / MARKER).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there, and is no site of lepaute; name another folder")

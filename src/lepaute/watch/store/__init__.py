@@ -32,8 +32,7 @@ def open_store(where: str | Path, *, create: bool = True) -> Store:
     create : unless it is true, a store that is not there raises NoStoreError, and nothing is made
 
     A store of an older version becomes one of this version, whole or not at all.
-    Raises InputError if the folder holds something else or a newer store, or is no name of a store, and
-    EnvironmentProblem if the server cannot be reached.
+    Raises InputError for a folder of something else, a newer store, or no name; EnvironmentProblem without a server.
     """
     path_of(where, "the store")
     check_place(where)

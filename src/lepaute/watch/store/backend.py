@@ -26,8 +26,7 @@ class Reader(ABC):
     def read(self, query: str, parameters: Parameters = (), *, packed: Collection[str] = ()) -> pyarrow.Table:
         """The rows of a query in the SQL that DuckDB and PostgreSQL share; parameters are question marks.
 
-        packed : columns of texts that are dictionaries, from the beginning: what is read never takes the memory of all
-                 of its texts
+        packed : texts are dictionaries from the beginning: what is read never takes the memory of all of its texts
         """
 
 

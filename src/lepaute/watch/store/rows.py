@@ -95,8 +95,7 @@ _NODE_COLUMNS = ("node", "host")
 def rows_of(table: Table, frame: "pandas.DataFrame") -> pyarrow.Table:
     """The frame's rows with the table's columns and types, in their order; NaN is an absent value.
 
-    Raises InputError for columns that are missing or too many, cells of another type, absent texts, two rows of one
-    key, and dates that are none.
+    Raises InputError for columns or cells that do not fit, absent texts, two rows of one key, and dates that are none.
     """
     missing = [name for name in table.columns if name not in frame]
     unknown = [str(name) for name in frame.columns if name not in table.columns]

@@ -248,8 +248,7 @@ class Store:
     def job_states(self, cluster: str | None = None) -> pandas.DataFrame:
         """A row for each job of each node: columns cluster, node, job, started_s, state.
 
-        The state is that of the worst of its factor values; where it has none, that of the node in the archive, whose
-        id then stands for the job.
+        The state is the worst of its factor values; without any that of the node in the archive, whose id is the job.
         """
         worst = "case max(case state {} end) {} end".format(
             " ".join(f"when '{state}' then {rank}" for rank, state in enumerate(_FROM_GOOD_TO_BAD)),

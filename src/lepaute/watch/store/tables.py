@@ -95,8 +95,7 @@ EVENTS = _table("events", "id revision withdrawn date_s cluster nodes kind autho
 OUTLIERS = _table(
     "outliers", "id revision withdrawn date_s cluster nodes job author reason recorded_s", key="id revision"
 )
-#: Changes that the alarm procedure confirmed, on the day when it did: never changed afterwards. node "all": of what all
-#: machines of the cluster have in common.
+#: Changes that the alarm procedure confirmed, and when: never altered. node "all": of what a cluster has in common.
 ALARMS = _table(
     "alarms",
     "cluster node cpu factor stratum day stream since_s changed_s evidence enough direction before size size_low "

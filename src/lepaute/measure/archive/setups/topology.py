@@ -33,8 +33,7 @@ class Cache:
 def data_caches(text: str, thread: int) -> tuple[Cache, ...]:
     """The caches on the way from a hardware thread (number of the system) to memory, the nearest first.
 
-    Those for instructions alone are left out. Nothing where the text is no document of hwloc, has no such thread, or
-    tells no sizes, as some virtual machines do not.
+    Those for instructions alone are left out. Nothing where the text has no sizes, as on some virtual machines.
     """
     outside: list[Object] = []
 

@@ -187,8 +187,7 @@ def autocorrelation(calls: Classed, *, wandering: bool = False) -> flag.Check:
 def places(calls: Classed, kind: str = "cores") -> flag.Check:
     """Differences between "cores", or "hosts", that last over processes: Kruskal and Wallis' test of processes.
 
-    A process is one value, the mean of its calls over that of all with its setting (probe); processes are independent
-    as far as one can know, calls of one are not.
+    A process is one value, the mean of its calls over that of all with its setting (probe); calls are not independent.
     """
     names = calls.of.hosts if kind == "hosts" else calls.of.places
     known, place = np.unique(np.array(names, dtype=object)[calls.of.place].astype(str), return_inverse=True)

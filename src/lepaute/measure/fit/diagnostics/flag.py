@@ -86,8 +86,7 @@ KINDS: Mapping[str, Diagnostic] = {
         "its shape is wrong there; measure more sizes around them, or let the model have another piece.",
         "Calls of some sizes take longer or shorter than the model says, beside the others",
     ),
-    # An interval of twice or half the width that it should have is worth a word; where the mean is right, predictions
-    # hardly change.
+    # An interval of twice or half its width is worth a word; where the mean is right, predictions hardly change.
     "spread": Diagnostic(
         "heteroscedasticity",
         Limits(1.0, 4.0),

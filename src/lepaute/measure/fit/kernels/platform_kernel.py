@@ -108,6 +108,8 @@ def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float, threads:
     errors, times = group_errors(calls, kernel)
     matters = times > 0.01 * times.sum()
     tail, _ = machine_excess(piece.pooled for piece in kernel.pieces)
+    cold = calls.where(calls.cold)
+    predicted = float(kernel.predict(cold).sum()) if len(cold) else 0.0
     return QualityRow(
         kernel=kernel.kernel,
         form=str(kernel.form),
@@ -118,18 +120,12 @@ def quality_row(calls: Calls, kernel: FittedKernel, discrepancy: float, threads:
         group_error=float(np.max(np.abs(errors[matters]))) if matters.any() else 0.0,
         discrepancy=discrepancy,
         tail_share=tail / (1.0 + tail),
-        cold_excess=_cold_excess(calls, kernel),
+        cold_excess=float(cold.duration_s.sum()) / predicted - 1.0 if predicted > 0 else float("nan"),
         core_spread=_core_spread(fitted, kernel),
         ranges=", ".join(f"{letter} {low:g}-{high:g}" for letter, (low, high) in ranges(fitted).items()),
         note=kernel.note,
         threads=threads,
     )
-
-
-def _cold_excess(calls: Calls, kernel: FittedKernel) -> float:
-    cold = calls.where(calls.cold)
-    predicted = float(kernel.predict(cold).sum()) if len(cold) else 0.0
-    return float(cold.duration_s.sum()) / predicted - 1.0 if predicted > 0 else float("nan")
 
 
 def _core_spread(calls: Calls, kernel: FittedKernel) -> float:
@@ -165,8 +161,7 @@ def common_relative_sd(kernel: FittedKernel, calls: Calls) -> float:
 def _separate_covariance(own: PolynomialFit, pooled: PolynomialFit) -> Floats:
     """The covariance of the coefficients of one core or socket less that of all together, shape (p, p).
 
-    Both fits have the same terms. In the directions in which the variances of the one are 1, those of the other are
-    taken off, down to MIN_OWN.
+    Both have the same terms. Where the variances of the one are 1, those of the other are taken off, down to MIN_OWN.
     """
     values, vectors = algebra.eigen(own.covariance)
     known = values > 1e-12 * max(float(values[-1]), 0.0)

@@ -13,15 +13,13 @@ is thrown away: a duration is cut at mean + CUT_SD * sd for the shape of the pol
 the fitted mean is scaled up by it. That is right when interruptions come at a rate per second of computing, as those of
 the system do: then the lost time is a fixed share of any duration. Where the kernel's own excess is all the excess that
 counts, the sum is as measured. A short kernel is called for milliseconds in all, and one interruption of ten
-milliseconds among its calls says nothing about its rate: where the tail rests on few calls, the kernel takes the share
-of all kernels together (`settled`).
+milliseconds among its calls says nothing about its rate: a tail of few calls is that of all kernels (`settled`).
 
 The error of a polynomial's coefficients and of its tail, from calls that are not independent.
 
 Calls of one process, and of processes of one mpirun, have in common what it was faster or slower. So the covariance is
 that of the cluster jackknife over such launches. It is that of the coefficients and of the excess (the tail, see
-`polynomial`) together: a factor on all coefficients that rests on few interrupted calls is known less well than
-anything else.
+`polynomial`) together: a factor on all coefficients, from few interrupted calls, is the least certain of all.
 
 A piece of a kernel may have calls of few launches, whose spread is then a poor estimate; how much processes differ is
 known better from all kernels together (`variability.days`). Where that is known, the two covariances are averaged by
@@ -274,8 +272,7 @@ class PolynomialFit:
     def covariance(self) -> Floats:
         """Covariance of `mean`, shape (p, p); inflated where it rests on few launches, see `coefficient_error`.
 
-        The error of the tail's own excess and that of the machine's are taken to go together: the one is part of the
-        other.
+        The error of the tail's own excess and that of the machine's go together: the one is part of the other.
         """
         joint = self.error.covariance(self.effects)
         share, other_error = self.tail

@@ -160,8 +160,7 @@ def regions_of(calls: Calls) -> tuple[Region, ...]:
     """Regions for a kernel, the last one without bounds; those with too few calls are left out.
 
     The regions of dgemm and dgemm_nn as HPL calls them are fixed, but for cuts of the largest updates by columns; those
-    of the other kernels follow from the data, since they depend on the caches, and so do those of dgemm where it was
-    measured by itself only.
+    of the other kernels follow from the data, as caches do, and so do those of dgemm where only it was measured.
     """
     panel = tuple(Region(where) for where in DGEMM_PANEL)
     if calls.kernel == "dgemm" and calls.in_context.any():

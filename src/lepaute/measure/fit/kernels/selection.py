@@ -7,8 +7,7 @@ time does. Typical, and the same for all candidates, is what the pieces say that
 beyond CAP times that counts as CAP times. What a process as a whole was faster or slower than typical is divided out
 first: that is the layer of days, the same for all candidates, and would drown what distinguishes them. The simplest
 mean is taken whose score is within one standard error (over the folds, of the difference of the two) of the best and at
-most SCORE_TOLERANCE above it: on a noisy machine five folds are little evidence, which is no reason to give up
-a better fit.
+most SCORE_TOLERANCE above it: on a noisy machine five folds are too little evidence against a better fit.
 
 Whether each socket or each core has its own coefficients is tried with the mean that was chosen. Here only what a
 whole fold was faster or slower is divided out, since the level of a core is what is asked for. The fewest sets of

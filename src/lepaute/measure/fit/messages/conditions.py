@@ -7,8 +7,7 @@ What the time of a message is, by condition (as the exchange of two ranks is tim
                            MPI_Iprobe has found the message: the transfer, less what polling adds
     iprobe+dgemm         : the same; but the exchange holds the pieces of dgemm that are computed between two polls,
                            so that up to the eager limit the exchanges of another condition stand for it
-So a loaded model holds what a message takes once its receiver turns to it. When the receiver does so follows, in a
-simulation, from the program that polls.
+So a loaded model holds what a message takes once its receiver turns to it; a simulation follows the program that polls.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,7 @@ Noise drawn message by message averages out over the thousands of an application
 
 How wide the link of a node is: what several messages at once from one node to another make use of, and back.
 
-An exchange moves `flows` messages of one size each way. On either node it lasts from the first of its ranks that begins
-to the last that ends, by the clock of that node.
+An exchange moves `flows` messages of one size each way, from the first begin to the last end by a node's clock.
 
 Do messages differ by the distance of their ends: cores of one cache, socket or node; nodes of one switch or of two?
 
@@ -52,8 +51,7 @@ UPLINK_MISS = 0.05
 
 
 def start_errors(frames: "Sequence[pandas.DataFrame]", segments: tuple[FittedSegment, ...]) -> tuple[float, float]:
-    """Relative standard deviations of a start's factors on transfers, and on the overheads of its calls; 0 with fewer
-    than two starts.
+    """Relative standard deviations of a start's factors on transfers, and on overheads; 0 with fewer than two starts.
 
     frames   : point-to-point observations of one class of links, one an archive
     segments : fitted to all of them

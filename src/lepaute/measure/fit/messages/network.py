@@ -8,8 +8,7 @@ What is measured and what it becomes (one-way time = half of a ping-pong):
 Interrupted operations (beyond twice the median of their neighbours) are capped: a run of an application that was
 disturbed so is recognised and repeated, so they are not part of what is predicted.
 
-Up to what size messages leave eagerly: from tests of send-completion semantics, or from the durations of MPI_Isend
-and of the receive of a waiting message.
+Up to what size messages leave eagerly: by tests of send completion, or by durations of MPI_Isend and of receives.
 """
 
 import math
@@ -155,11 +154,9 @@ def limits_by_tests(frames: Sequence[pandas.DataFrame]) -> ProtocolLimits | None
 
 
 def _shared_breakpoints(parts: list[Series]) -> list[float]:
-    """Sizes that cut all series at once, by the logarithmic errors of a line each: the fewest that the criterion
-    does not tell from the best (`simplest`).
+    """Sizes that cut all series at once, by the logarithmic errors of a line each: as few as `simplest` takes.
 
-    Exact where the series have MAX_SIZES distinct sizes together; else a breakpoint is one of this many of them, at
-    equal shares of the points.
+    Exact up to MAX_SIZES distinct sizes in all; else a breakpoint is one of this many, at equal shares of the points.
     """
     pairs = _grouped_sizes([part for part in parts if len(part) >= MIN_POINTS])
     pairs = [pair for pair in pairs if np.ptp(pair[0]) > 0]  # one size says nothing of where its series changes
@@ -275,7 +272,7 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
         call_cost(operations.get("iprobe")),
         call_cost(operations.get("test")),
         call_cost(operations.get("wtime")),
-        looks_first(operations.get("seen")),
+        _looks_first(operations.get("seen")),
         limits,
         size_range(half),
         (size_range(half)[0], gaps[1]) if gaps else None,
@@ -285,8 +282,7 @@ def fit_network(operations: dict[str, Series], limits: ProtocolLimits | None = N
 def fit_segments(
     message: Series, isend: Series, receive: Series, limits: ProtocolLimits, *, pairs: bool = True
 ) -> tuple[FittedSegment, ...]:
-    """The segments of messages whose time is `message`, with `pairs` the mean of one there and one back; see
-    `fit_segment`.
+    """The segments of messages of the time `message`, with `pairs` the mean of there and back (`fit_segment`).
 
     Raises FitError if there are fewer than three measurements of every protocol.
     """
@@ -309,8 +305,7 @@ def fit_segments(
 def _gaps(
     strided: Series | None, segments: tuple[FittedSegment, ...], limits: ProtocolLimits
 ) -> tuple[tuple[FittedSegment, ...], int] | None:
-    """Segments of messages with gaps, and the largest size: above the eager limit from their own times, below as the
-    others.
+    """Segments of messages with gaps, above the eager limit from their own times, below as others; the largest size.
 
     A measurement is the message, with the making of its datatype, and an empty answer, whose time is subtracted.
     """
@@ -346,11 +341,10 @@ def _exchange(exchange: Series | None, segments: tuple[FittedSegment, ...]) -> t
     return float(np.median(large.duration_s / alone_s)), float(np.median(large.size_bytes / large.duration_s))
 
 
-def looks_first(looks: Series | None) -> bool:
+def _looks_first(looks: Series | None) -> bool:
     """Does MPI_Iprobe mostly need more than one call to find a message that has come long before?
 
-    looks : every call until the message was found; a size measured once has as many entries as calls. Small sizes are
-            drawn more than once and do not count.
+    looks : every call until the message was found, of sizes measured once; small sizes are drawn more than once.
     """
     if looks is None:
         return False

@@ -39,8 +39,7 @@ LARGEST_SD = 1.0
 HIGHEST_BANDWIDTH_BPS = 1e12
 #: So large a share of a segment's messages beyond the cap were not interrupted: that is how its messages are.
 NOT_INTERRUPTED = 0.25
-#: Even then, so many times the median is the most that counts: of a hundred messages one that waited for a slice of the
-#: processor would be most of the mean.
+#: Even then, so many times the median counts at most: one message that waited for the processor would be most of it.
 HIGHEST_CAP = 10.0
 
 
@@ -148,8 +147,7 @@ def of_one_message(modes: Sequence[Mode]) -> tuple[Mode, ...]:
 class FittedSegment:
     """Messages of more than above_bytes; overheads are (intercept_s, per_byte_s).
 
-    modes : of log(duration of a message / its fitted mean); none where too few were measured, and then
-            noise_relative_sd stands for them
+    modes : of log(duration of a message / its fitted mean); none of too few, for which noise_relative_sd stands
     """
 
     above_bytes: int
@@ -180,8 +178,7 @@ def fit_segment(
     message : times from the beginning of a send to the end of its receive; pairs: each is the mean of two, there and
               back, which vary less than one
     isend, receive : durations of MPI_Isend, and of MPI_Recv of a message that is there; may be empty
-    eager: what the two take is part of the time of a message; detached: what MPI_Isend takes is; rendezvous: neither,
-    both processes are busy or wait all the time.
+    eager: part of the time of a message; detached: MPI_Isend is; rendezvous: neither, both processes are busy.
     """
     times_s = _times(message)
     posting = relative_line(isend, isend.capped_s)

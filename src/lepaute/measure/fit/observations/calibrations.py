@@ -129,8 +129,7 @@ class NodeShape:
 
 
 def shape_of(archives: Sequence[Archive]) -> NodeShape:
-    """The shape of the nodes that the archives measured: one socket where they do not tell, or where sockets differ in
-    size.
+    """The shape of the nodes that the archives measured: one socket where they do not tell, or sockets are unequal.
 
     Raises FitError if they differ.
     """

@@ -35,8 +35,7 @@ WALKS_ROWS = frozenset(
         *(f"dlaswp0{number}{form}" for number in (1, 4, 5, 6) for form in "NT"),
     }
 )
-#: A product of matrices of so many bytes streams through the caches; what they held before is no matter to it, so that
-#: its calls in a first step are as good as any.
+#: A product of matrices of so many bytes streams through the caches: its calls in a first step are as good as any.
 STREAMED_BYTES = 16_000_000
 #: Starts the name of the probes that time kernels where HPL calls them.
 IN_CONTEXT = "hpl_steps"
@@ -235,8 +234,7 @@ def glue_calls(table: "pandas.DataFrame") -> dict[str, Calls]:
 
     table  : observations as `pooled_observations` makes them
     The duration of the glue is that of the phase, less its modelled kernels, less the cost of timing: each timed call
-    adds one reading of the clock inside its stamps and one outside. It may come out below zero, by noise; it is kept,
-    since cutting it at zero would bias the mean.
+    adds one reading of the clock inside its stamps and one outside. Kept below zero too: a cut would bias the mean.
     """
     mine = [code for code, name in enumerate(table["probe"].cat.categories) if str(name).split(" ")[0] == PROBE]
     alone = table[np.isin(table["probe"].cat.codes.to_numpy(), mine)]

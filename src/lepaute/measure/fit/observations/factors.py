@@ -3,8 +3,7 @@
 Which columns are factors is declared, see `columns`. What is exchanged is what the design has drawn: calls where a
 process makes calls of several levels, whole processes where the level belongs to the process. Calls of one process are
 not independent, so they are no proof about processes. Nor are successive calls independent of each other: where the
-order of the calls shows that levels were not shuffled, what is exchanged are stretches of calls of one level, see
-`Stretches`.
+order of the calls shows that levels were not shuffled, stretches of calls of one level are exchanged (`Stretches`).
 
 Levels of a factor that were measured in stretches of calls, not shuffled: then the stretches are what is exchanged.
 

@@ -1,7 +1,6 @@
 """Coefficients of a kernel's duration for each cpu and day: what a generative model is fitted to.
 
-From a table (published daily calibrations), or from calibrations of Lepaute: there, a day is an archive where several
-are given, else a block of the one.
+From a table (published daily calibrations), or from calibrations: a day is an archive of several, or a block of one.
 """
 
 from collections.abc import Iterable, Sequence

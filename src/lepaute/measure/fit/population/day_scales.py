@@ -260,8 +260,7 @@ def _columns(values: Floats, known: Integers, size: int) -> Floats:
 def covariances_of_groups(data: Coefficients, of_unit: Integers, days: BetweenDays) -> list[Floats | None] | None:
     """Sigma_T (its own part) of each group where groups differ in it, by BIC; None if they do not.
 
-    For CPUs that are alike in the standard deviation of their days. Every group needs twice as many degrees of freedom
-    as there are coefficients.
+    For CPUs alike in the deviation of their days. Every group needs twice as many degrees of freedom as coefficients.
     """
     size, count = len(data.terms), int(of_unit.max()) + 1
     deviations = data.values - unit_means(data.unit, data.values)[data.unit]

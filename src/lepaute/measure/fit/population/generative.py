@@ -15,8 +15,7 @@ Which nodes are alike: a Gaussian mixture over nodes, whose number of groups is 
 
 The CPUs of a node belong to one group, and are independent draws from it. Means and covariances are found by
 expectation maximisation with the conjugate prior of Fraley & Raftery (Journal of Classification 24, 2007, section 3.2),
-which keeps the covariance of a group of few CPUs from collapsing. Everything is done in whitened coordinates, so units
-do not matter.
+which keeps the covariance of a group of few CPUs from collapsing. All is done in whitened coordinates, without units.
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,7 @@
 Model: that of Cornebize's thesis, section 4.2.2, with independent days (equations 4.4 and 4.5) and, where the moments
 found groups, a mixture over nodes with weights from a Dirichlet distribution. The coefficients of single CPUs are
 integrated out, which is exact for Gaussians: the mean of cpu p over n_p days is N(theta, Sigma_S + Sigma_T / n_p), and
-the scatter of its days around it is Wishart with n_p - 1 degrees of freedom. What is sampled are theta, Sigma_S,
-Sigma_T and the weights alone.
+the scatter of its days is Wishart with n_p - 1 degrees of freedom. Sampled are theta, Sigma_S, Sigma_T and the weights.
 
 Priors, in units of the standard deviation of all rows: theta ~ N(moments, 10^2), standard deviations half-normal(2),
 correlations LKJ(1), weights Dirichlet(1).
@@ -81,8 +80,7 @@ def posterior(
 ) -> Posterior:
     """Samples the posterior, with as many groups as `fitted` has; chains begin at the moments.
 
-    Raises MissingExtra where NumPyro is not installed, FitError if a coefficient does not vary or no cpu has
-    two days.
+    Raises MissingExtra without NumPyro, FitError if a coefficient does not vary or no cpu has two days.
     """
     jax, numpyro = _libraries()
     scale = np.std(data.values, axis=0)

@@ -19,30 +19,30 @@ SHOWN = (0.05, 0.95)
 
 def pictures(calls: Classed) -> list[Picture]:
     """Pictures for which there is something to draw."""
-    result = [against_size(calls), against_order(calls), against_time(calls)]
+    result = [_against_size(calls), _against_order(calls), _against_time(calls)]
     result += [_scatter_against_size(calls)] if len(calls.counts) > 1 else []
     result += [correlations(calls)] if len(calls.of) > 4 * LAGS else []
-    result += [against_place(calls)] if len(calls.of.places) > 1 else []
+    result += [_against_place(calls)] if len(calls.of.places) > 1 else []
     return result
 
 
 def of_kind(calls: Classed, kind: str) -> Picture:
     """The picture that shows best what a check of this kind looks at."""
     drawn: dict[str, Callable[[Classed], Picture]] = {
-        "outliers": against_order,
-        "drift": against_time,
-        "step": against_time,
+        "outliers": _against_order,
+        "drift": _against_time,
+        "step": _against_time,
     }
     if len(calls.counts) > 1:
         drawn["spread"] = _scatter_against_size
     if len(calls.of) > 4 * LAGS:
         drawn["autocorrelation"] = drawn["dependence"] = correlations
     if len(calls.of.places) > 1:
-        drawn["cores"] = drawn["hosts"] = against_place
-    return drawn.get(kind, against_size)(calls)
+        drawn["cores"] = drawn["hosts"] = _against_place
+    return drawn.get(kind, _against_size)(calls)
 
 
-def against_size(calls: Classed) -> Picture:
+def _against_size(calls: Classed) -> Picture:
     """Points, the mean of each class of size, and what the model says of single calls."""
     some, percent = _some(calls), _percent(calls)
     centre = np.array([float(np.median(calls.of.size[calls.number == at])) for at in range(len(calls.counts))])
@@ -76,7 +76,7 @@ def against_size(calls: Classed) -> Picture:
     )
 
 
-def against_order(calls: Classed) -> Picture:
+def _against_order(calls: Classed) -> Picture:
     """Points in the order in which the calls were made, and their running median."""
     some, percent = _some(calls), _percent(calls)
     by_time = np.argsort(calls.of.time_s, kind="stable")
@@ -96,7 +96,7 @@ def against_order(calls: Classed) -> Picture:
     )
 
 
-def against_time(calls: Classed) -> Picture:
+def _against_time(calls: Classed) -> Picture:
     """Levels of parts of processes in the course of the measurement."""
     series = series_of(calls)
     return _of_time(
@@ -189,7 +189,7 @@ def correlations(calls: Classed) -> Picture:
     )
 
 
-def against_place(calls: Classed) -> Picture:
+def _against_place(calls: Classed) -> Picture:
     """Mean level of each process, by core."""
     key = calls.of.process * len(calls.of.places) + calls.of.place
     _, first, number = np.unique(key, return_index=True, return_inverse=True)

@@ -182,8 +182,7 @@ def best_cuts(
     scales : factors on the sums of squares of the series
     Exact, but for the logarithmic objective with more than `most_exact` distinct x: there neighbours are merged into
     two fifths as many points first, and the cuts between these are exact; once more with the points next to these cuts
-    as they are, `most_exact` in all; and each cut is then moved to the best of the x of the two merged points next to
-    it.
+    as they are, `most_exact` in all; each cut then moves to the best x of the two merged points beside it.
     """
     fine = np.unique(np.concatenate([part.x for part in parts]))
     if not parts[0].logarithmic or len(fine) <= most_exact:

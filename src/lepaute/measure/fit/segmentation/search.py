@@ -215,7 +215,13 @@ def _on_the_number(
     if provable < 1:
         needed = 2 * (coefficients + 1) - 1 + int(MIN_FREEDOM)
         return [f"{counted(len(points), 'distinct size')} cannot prove a breakpoint: measure {needed} at least"]
-    if _of_many_points(points, candidates, coefficients) > chosen:
+    # the number of breakpoints that these residuals would mean if the points were many
+    n = len(points)
+    left = np.array([[max(candidate.residual, points.least_residual)] for candidate in candidates])
+    segments = np.arange(1, len(left) + 1)
+    freedom = n - segments * coefficients - (segments - 1.0)
+    criterion = information_criterion(left, [n], coefficients) + n * np.log(np.maximum(freedom, 1.0) / n)
+    if fewest_segments_of_least(criterion) - 1 > chosen:
         place = next(cut for cut in candidates[chosen + 1].breakpoints if cut not in candidates[chosen].breakpoints)
         gain = candidates[chosen].residual / max(candidates[chosen + 1].residual, points.least_residual)
         number = _ORDINALS[chosen] if chosen < len(_ORDINALS) else f"{chosen + 1}th"
@@ -228,16 +234,6 @@ def _on_the_number(
     if chosen == most:
         return [f"no more than {most} breakpoints were tried: raise most_breakpoints"]
     return []
-
-
-def _of_many_points(points: Points, candidates: Sequence[Partition], coefficients: int) -> int:
-    """The number of breakpoints that these residuals would mean if the points were many."""
-    n = len(points)
-    left = np.array([[max(candidate.residual, points.least_residual)] for candidate in candidates])
-    segments = np.arange(1, len(left) + 1)
-    freedom = n - segments * coefficients - (segments - 1.0)
-    criterion = information_criterion(left, [n], coefficients) + n * np.log(np.maximum(freedom, 1.0) / n)
-    return fewest_segments_of_least(criterion) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,7 @@
 A kernel is fitted to calls at full load, since most predictions are of full nodes, and since contention that depends on
 the size of a call is then in the coefficients. What lower loads say is one factor each, on calls of all sizes: the sum
 of the measured durations over that of a model of full load, after lasting differences between cores and what a block
-was faster or slower is divided out. The error of the factor, and what it is wrong by for classes of size, become an
-error of durations next to idle cores.
+was faster or slower is divided out. The error of the factor, with that of classes of size, is one of durations.
 """
 
 from dataclasses import dataclass, replace
@@ -23,8 +22,7 @@ from lepaute.stats.student import student_quantile
 
 #: Calls of a load that are enough to compare it with another.
 MIN_CALLS = 20
-#: Loads in between get rows of their own where one differs from the straight line: error of the first kind of all these
-#: tests together (Bonferroni).
+#: Loads in between get rows where one differs from the line: error of the first kind of all tests (Bonferroni).
 SIGNIFICANCE = 0.05
 #: Few calls of microseconds can scatter by more; a factor drawn from that would say nothing.
 MAX_RELATIVE_SD = 1.0

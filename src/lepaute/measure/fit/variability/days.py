@@ -1,8 +1,7 @@
 """What differs between the blocks of a campaign, which stand for days, and between the processes in them.
 
 Fresh processes have other pages and other clocks. The ranks of one mpirun have much of that in common: they run at the
-same time, on the same machine. So there are three effects on the durations of a process: that of its block, that of its
-launch, and its own.
+same time, on the same machine. So a process has three effects: that of its block, of its launch, and its own.
 """
 
 from collections.abc import Sequence
@@ -174,8 +173,7 @@ def discrepancy_relative_sd(
     what the neighbouring cores do meanwhile, and by size, quartiles of the product of the parameters; the error of a
     class in a block is sum(measured) / sum(predicted) - 1, after the effect that the block has on all kernels, which is
     another layer, is divided out. The result is the root mean square of the errors weighted by time, less what the
-    scatter of single calls and the effects of the processes and launches in the class explain, layers as well. 0 with
-    fewer than two blocks.
+    scatter of calls and the effects of processes and launches of the class explain, or layers. 0 with one block.
 
     machine_excess : time lost to interruptions over time not lost, of all kernels; see `polynomial.machine_excess`
     """

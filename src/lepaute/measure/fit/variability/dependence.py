@@ -1,12 +1,10 @@
 """How the clock explains what successive calls have in common, and what the noise of a model leaves out.
 
 A platform has two layers for what calls have in common: effects of whole processes (days), and the wandering of a core.
-It leaves out the order of the calls: a call may be faster or slower by the one before it. The report measures the last
-two, with what a process has in common divided out.
+It leaves out the order of the calls, which the report measures, with what a process has in common divided out.
 
 Noise drawn call by call averages out within milliseconds; the steps of HPL in a calibration, of some tenths of a
-second, still differ from each other by per cents. What of that lasts for a run and what is averaged by a long one,
-`stats.time_scale` tells apart.
+second, still differ by per cents. What of that lasts for a run, and what is averaged, `stats.time_scale` tells.
 """
 
 from collections.abc import Iterator, Mapping
@@ -98,8 +96,7 @@ def frequency_effect(
     """The effect of the clock on the steps of HPL; None without monitoring of it or with too few steps.
 
     table      : observations as `pooled_observations` makes them, in the order in which `fitted` got its calls
-    monitoring : samples by the position of the node, see `place_of`: monotonic_s, the clock of the probes, and
-                 frequency_core<N>_hz
+    monitoring : samples by the position of the node, see `place_of`: monotonic_s, of the probes, frequency_core<N>_hz
     """
     steps = hpl_steps(table, fitted) if monitoring else None
     if steps is None:

@@ -210,8 +210,7 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
 
 
 def without_slow_messages(tables: MessageTables, episodes: Episodes, several: bool) -> tuple[MessageTables, int]:
-    """The tables less point-to-point messages and those of a ring that are of an episode, but for links of which too
-    little would be left; and how many these are.
+    """The tables less messages of an episode, but for links of which too little would be left; how many these are.
 
     tables : each with the number of its `archive`;  several : there are several nodes
     """

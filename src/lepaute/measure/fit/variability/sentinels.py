@@ -17,8 +17,7 @@ from lepaute.stats.intervals import upper_trimmed_mean
 from lepaute.stats.steps import largest_shift, theil_sen
 from lepaute.stats.variogram import VariogramModel, fit_variogram, variance_between
 
-#: Relative changes below this are not told, however certain; chance that a machine that stays the same is called
-#: wandering.
+#: Relative changes below this are not told; the chance that a machine that stays the same is called wandering.
 MIN_CHANGE, FALSE_ALARMS = 0.01, 0.002
 
 
