@@ -178,7 +178,7 @@ def run_study(
 
             def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
                 outcomes = session(trials)
-                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if trial.is_own)
+                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if trial.is_of_study)
                 return outcomes
 
             if place is not None:

@@ -362,10 +362,10 @@ def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str,
     others: dict[str, str] = {}
     for config in root.all("config"):
         for prop in config.all("prop"):
-            given, value = prop.attributes.get("id", ""), prop.attributes.get("value", "")
-            name = ALIASES.get(given, given)
+            spelt, value = prop.attributes.get("id", ""), prop.attributes.get("value", "")
+            name = ALIASES.get(spelt, spelt)
             if name in DEFAULTS:
-                settings[name] = Setting(value, f"{origin}:{prop.line}: {given}")
+                settings[name] = Setting(value, f"{origin}:{prop.line}: {spelt}")
             else:
                 others[name] = value
     return settings, others

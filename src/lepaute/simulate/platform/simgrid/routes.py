@@ -166,7 +166,7 @@ class Map:
             return
         for inner in element.inside:
             if inner.tag == "backbone":  # cabinets may stand before it
-                zone.backbone += self._link(inner, inner.attributes.get("id", ""), policy_of(inner))
+                zone.backbone += self._link(inner, inner.attributes.get("id", ""), _policy_of(inner))
         for inner in element.inside:
             if inner.tag in _ZONES:
                 self._enter(inner, zone, joins)
@@ -181,7 +181,7 @@ class Map:
         elif element.tag == "router":
             self._point(zone, name)
         elif element.tag == "link":
-            self._link(element, name, policy_of(element))
+            self._link(element, name, _policy_of(element))
         elif element.tag == "cabinet":
             self._fill(zone, element)
 
@@ -270,7 +270,7 @@ class Map:
                 zone.steps.setdefault(destination, {})[source] = Step(self._links_of(element, back=True), turned)
 
 
-def policy_of(link: Element) -> str:
+def _policy_of(link: Element) -> str:
     return link.attributes.get("sharing_policy", "SHARED")
 
 
@@ -310,11 +310,11 @@ def routes_of(
         latency_s = sum(link.latency_s for link in links)
         alone = [link.bandwidth_Bps / (1 + _BACK * (link in back[pair] and not link.pipe)) for link in links]
         window_Bps = tcp_gamma / (2 * latency_s) if tcp_gamma and latency_s else WIDE_BPS
-        own_Bps = min(window_Bps, *alone)
-        envelope_s = envelope_bytes / own_Bps
-        if own_Bps < shared_Bps or envelope_s > _NOTICED * latency_s:
+        alone_Bps = min(window_Bps, *alone)
+        envelope_s = envelope_bytes / alone_Bps
+        if alone_Bps < shared_Bps or envelope_s > _NOTICED * latency_s:
             row.append(len(made))
-            made.append((f"{FLOW}{number}", own_Bps if own_Bps < shared_Bps else WIDE_BPS, envelope_s))
+            made.append((f"{FLOW}{number}", alone_Bps if alone_Bps < shared_Bps else WIDE_BPS, envelope_s))
         rows.append(tuple(row))
     names = ", ".join(hosts) if len(hosts) <= _NAMED else f"{hosts[0]} to {hosts[-1]}, in the order of the file"
     notes = [f"hosts: their names are left out; nodes 0 to {len(hosts) - 1} are {names}."]
@@ -322,7 +322,7 @@ def routes_of(
         notes.append(f"cores: hosts have {', '.join(map(str, sorted(set(cores))))}; nodes are alike, with the fewest.")
     if len({element.attributes.get("speed") for element in read.hosts.values()}) > 1:
         notes.append("speeds: hosts differ in speed; nodes do not.")
-    if others := [host for host, own in zip(hosts, loopbacks, strict=True) if own != loopback]:
+    if others := [host for host, link in zip(hosts, loopbacks, strict=True) if link != loopback]:
         notes.append(f"loopback: inside {', '.join(others)} messages take as long as inside the other hosts.")
     if any(name.startswith(FLOW) and width < WIDE_BPS for name, width, _ in made):
         notes.append(

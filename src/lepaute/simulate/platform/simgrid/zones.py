@@ -84,7 +84,7 @@ def longest_route(topology: Topology) -> tuple[int, ...]:
     return (0, 0)
 
 
-def level_latency_s(topology: Topology, level: int) -> Decimal:
+def _level_latency_s(topology: Topology, level: int) -> Decimal:
     """Latency that a cable of `level` adds to the latency of a message, in seconds."""
     levels = topology.levels or ()
     if not levels:
@@ -114,7 +114,7 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     if explicit and cables_add_latency(topology) and len({segment.latency_s for segment in segments}) == 1:
         total_s = exact(segments[0].latency_s)
         return _same(total_s, total_s, len(segments))
-    added_s = Decimal(0) if explicit else sum((level_latency_s(topology, level) for level in route), Decimal(0))
+    added_s = Decimal(0) if explicit else sum((_level_latency_s(topology, level) for level in route), Decimal(0))
     totals_s = [exact(segment.latency_s) + added_s for segment in segments]
     envelopes = [quotient(Decimal(ENVELOPE_BYTES), exact(segment.bandwidth_Bps)) for segment in segments]
     enveloped = tuple(latency >= envelope for latency, envelope in zip(totals_s, envelopes, strict=True))
@@ -139,10 +139,10 @@ def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], rou
         return None
     of_segment = exact(segments[0].latency_s)
     if topology.kind == "torus":
-        cables = {level_latency_s(topology, level) for level in route}
+        cables = {_level_latency_s(topology, level) for level in route}
         return cables.pop() if len(cables) == 1 and of_segment == 0 else None
-    of_node_cable = quotient(of_segment, Decimal(2)) + level_latency_s(topology, 0)
-    others = {level_latency_s(topology, level) for level in route if level > 0}
+    of_node_cable = quotient(of_segment, Decimal(2)) + _level_latency_s(topology, 0)
+    others = {_level_latency_s(topology, level) for level in route if level > 0}
     return of_node_cable if all(float(other) == float(of_node_cable) for other in others) else None
 
 
