@@ -210,7 +210,7 @@ class Front:
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
         titles = ("configuration", *map(label, self.responses), "on the front")
-        rows = [
+        return titles, [
             (
                 called(one.point),
                 *(one.spreads[name].figure() for name in self.responses),
@@ -218,7 +218,6 @@ class Front:
             )
             for one in self.likely
         ]
-        return titles, rows
 
     def to_dict(self) -> dict[str, Any]:
         return {

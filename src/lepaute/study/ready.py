@@ -175,11 +175,10 @@ def components(subject: Subject, factor: float = 10.0) -> Study:
 def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> Study:
     """What it costs to lay ranks on cores at random, on the fat tree and with one top switch."""
     shape = _tree(subject.platform, tree)
-    trees = {"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)}
     return subject.whatif(
         "Ranks laid on cores at random, against in sequence",
         {"factor": "order"},
-        scenarios=trees,
+        scenarios={"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)},
         factors={
             "order": {"path": "mapping.kind", "levels": ["sequential", "random"]},
             "draw": {"path": "mapping.seed", "levels": list(range(1, draws + 1))},
@@ -205,14 +204,13 @@ def scaling(subject: Subject, points: int = 5) -> Study:
 def nb_and_grid(subject: Subject) -> Study:
     """The best block size and grid; one of them alone where one value of the other is given."""
     sizes = subject.chosen("nb") or (64, 96, 128, 192, 256)
-    grids = subject.chosen("grid") or grids_of(subject.ranks)
     return subject.study(
         question="tune",
         title="Block size and grid",
         base=subject.base("nb", "grid"),
         factors={
             "nb": {"path": "application.nb", "levels": list(sizes)},
-            "grid": {"path": "application.grid", "levels": list(grids)},
+            "grid": {"path": "application.grid", "levels": list(subject.chosen("grid") or grids_of(subject.ranks))},
         },
     )
 

@@ -81,10 +81,9 @@ def drawn_scales(
         shared if group.covariance_log_scale is None else lower_factor(group.covariance_log_scale)
         for group in population.groups
     ]
-    normals = _rows(_core.normals(seed, SCALE, nodes * cpus, size), size)
     logs = [
         multiply_lower_triangular(shared if groups is None else factors[groups[place // cpus]], normal)
-        for place, normal in enumerate(normals)
+        for place, normal in enumerate(_rows(_core.normals(seed, SCALE, nodes * cpus, size), size))
     ]
     return [[_core.exponential(max(-LARGEST_LOG, min(value, LARGEST_LOG))) for value in row] for row in logs]
 

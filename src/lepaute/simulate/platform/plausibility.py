@@ -155,8 +155,7 @@ def _durations(model: KernelModel, where: str) -> Iterator[str]:
     low, high = _CALL_S if size == 1 else _ELEMENT_S
     each_s = duration_s / size
     # A duration of 0 or less may be of a call that the model was not fitted to.
-    fitted = piece_of(model, *_BLOCK).range or {}
-    outside = any(not least <= _BLOCK[0] <= most for least, most in fitted.values())
+    outside = any(not least <= _BLOCK[0] <= most for least, most in (piece_of(model, *_BLOCK).range or {}).values())
     if not low <= each_s <= high and not (duration_s <= 0.0 and outside):
         unit = "a call" if size == 1 else "an element"
         yield f"{where}: {each_s:.3g} s {unit}; {low:.0e} to {high:.0e} s are usual: coefficients are seconds per term"

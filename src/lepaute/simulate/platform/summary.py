@@ -111,8 +111,7 @@ def _population(population: Population) -> Iterator[str]:
         common = population.covariance_common
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
             days = temporal[at][at] + (0.0 if common is None else common[at][at])
-            spatial = group.covariance_spatial[at][at]
-            cpus, across = (significant(variance**0.5, 2) for variance in (spatial, days))
+            cpus, across = (significant(variance**0.5, 2) for variance in (group.covariance_spatial[at][at], days))
             line = f"  {term:<6} {significant(mean, 4)}; sd {cpus} between CPUs, {across} between days"
             if log_scale is not None and (log_sd := log_scale[at][at] ** 0.5) > 0.0:
                 least, most = (significant(exp(log), 2) for log in (-log_sd, log_sd))

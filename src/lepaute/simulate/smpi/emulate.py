@@ -254,8 +254,7 @@ def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str
 
 def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
-    selector = {} if options.collectives is None else {"smpi/coll-selector": COLLECTIVES[options.collectives]}
-    return selector | {
+    return ({} if options.collectives is None else {"smpi/coll-selector": COLLECTIVES[options.collectives]}) | {
         "network/model": "SMPI",  # as smpirun says
         "smpi/np": str(ranks),
         "smpi/hostfile": str(folder / "hostfile"),

@@ -265,8 +265,7 @@ class Finding:
     def sentence(self) -> str:
         """82.4 % of the ranks' time is computing, 10.7 % waiting, 6.4 % transfer; rank 3 waits most, ..."""
         largest = sorted(self.shares.items(), key=lambda one: -one[1])
-        phrases = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
-        first, *others = phrases
+        first, *others = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
         parts = ", ".join([first.replace(" % ", " % of the ranks' time is ", 1), *others])
         waiting = self.waiting
         if waiting is None:

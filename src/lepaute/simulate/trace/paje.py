@@ -118,8 +118,7 @@ class PajeReader:
                     value: int | bytes = 0
                     if kind >= PUSH:
                         value = words[places[3]] if kind >= START else value_of[words[places[3]]]
-                    has_size = 0 < size_at < len(words) and words[size_at] != b"NA"
-                    size = float(words[size_at]) if has_size else NAN
+                    size = float(words[size_at]) if 0 < size_at < len(words) and words[size_at] != b"NA" else NAN
                     yield kind, number, time_s, type_of[words[places[1]]], container, value, size
                 elif kind != _PASSED_OVER:
                     event = self._definition(kind, [words[place] for place in places], number)
@@ -247,8 +246,7 @@ class PajeReader:
 
 def _quoted(line: bytes) -> list[bytes]:
     """Words of a line in which "some are several"."""
-    parts = enumerate(line.split(b'"'))
-    return [word for place, part in parts for word in ([part] if place % 2 else part.split())]
+    return [word for place, part in enumerate(line.split(b'"')) for word in ([part] if place % 2 else part.split())]
 
 
 def _text(words: bytes) -> str:

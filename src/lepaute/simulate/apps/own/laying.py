@@ -142,7 +142,6 @@ class Laid:
     def caveats(self, application: Any) -> list[str]:
         """Caveats for the reader: what no seed repeats, and files that are read when nobody can write that down."""
         program, more = program_of(type(application)), len(self.unseeded) - 1
-        unseen = set() if program is None else program.unseen
         return [
             *(
                 f"{call}{f' (and {more} more)' if more else ''} gives another value in each run, whatever the seed: "
@@ -151,7 +150,7 @@ class Laid:
             ),
             *(
                 f"{file} is read while it is simulated, and --resume sees no change of it; read it before"
-                for file in unseen
+                for file in (set() if program is None else program.unseen)
             ),
         ]
 
@@ -436,8 +435,7 @@ def _weight(code: str, what: Any) -> float:
     if code == "exchange":
         return 3.0 * len(what.ranks) + 1.0
     if isinstance(what, Communicator):
-        rounds = what.size if code == "alltoall" else what.size.bit_length()
-        return 2.0 * rounds if code in _OF_ALL else 3.0
+        return 2.0 * (what.size if code == "alltoall" else what.size.bit_length()) if code in _OF_ALL else 3.0
     return _EVENTS.get(code, 1.0)
 
 

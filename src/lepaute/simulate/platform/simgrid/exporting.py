@@ -100,7 +100,6 @@ def export_xml(
         zone = mesh(parts, wiring)
     else:
         zone = star(parts) if form == "star" else cluster(parts)
-    mean_speed = fsum(speed / len(speeds) for speed in speeds)
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
@@ -109,7 +108,7 @@ def export_xml(
         '<config id="General">',
         *(
             _prop(name, value)
-            for name, value in settings(platform, latencies, mean_speed)
+            for name, value in settings(platform, latencies, fsum(speed / len(speeds) for speed in speeds))
             if tables or name not in TABLES
         ),
         "</config>",
@@ -198,8 +197,7 @@ def _comment(platform: Platform, lost: tuple[str, ...]) -> list[str]:
     if lost:
         comment += ["Not in this file:", *(f"- {sentence}" for sentence in lost)]
     # a comment has no two dashes and no control characters; ASCII is what every reader has
-    lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment)
-    return ["<!--", *lines, "-->"]
+    return ["<!--", *(re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment), "-->"]
 
 
 _ORDER = ("eager", "detached", "rendezvous")

@@ -234,10 +234,9 @@ def _platform(
     elif (on_links or by_size) and machine.kind != "switch":
         counted = 0 if machine.kind == "torus" else 2
     nominal_s = machine.link_latency_s * counted + machine.backbone_latency_s
-    enveloped = [*properties.get("enveloped", []), *[False] * len(table)]
     segments = tuple(
         _segment(row, link_Bps, nominal_s, bool(taken), by_size=by_size)
-        for row, taken in zip(table, enveloped, strict=False)
+        for row, taken in zip(table, [*properties.get("enveloped", []), *[False] * len(table)], strict=False)
     )
     if (on_links or by_size) and machine.kind != "routes" and "topology" not in properties:
         factor = Decimal(1) if by_size else table[0].latency_factor
