@@ -136,8 +136,7 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
     """
     shape = _tree(subject.platform, tree)
     scenarios: dict[str, Any] = {}
-    both = cables is None and shape.cables > 1 and not shape.actual
-    for rule in (cables, "first") if both else (cables,):
+    for rule in (cables, "first") if cables is None and shape.cables > 1 and not shape.actual else (cables,):
         for top in range(shape.parents, 0, -1):
             name = f"{top} top switch{'es' * (top > 1)}{', first cables' * (rule != cables)}"
             scenarios[name] = shape.with_top(top, rule)

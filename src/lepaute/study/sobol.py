@@ -143,10 +143,9 @@ def sobol(
         )
     names = [*factors, SEED]
     problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
-    design = sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)
     step = len(names) + 2
     trials = []
-    for at, row in enumerate(design):
+    for at, row in enumerate(sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)):
         point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
         # Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured.
         trials.append(Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, at % step))

@@ -153,8 +153,7 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL
-    names_of = (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (GAPS, OTHER), (trace.names, COMPUTE))
-    for names, category in names_of:
+    for names, category in (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (GAPS, OTHER), (trace.names, COMPUTE)):
         rows = kernels & trace.named(names)
         parts[rows, category] = trace.duration_s[rows]
         kernels &= ~rows

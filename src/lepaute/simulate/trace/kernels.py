@@ -90,14 +90,13 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     anonymous = trace.named((COMPUTING,)) & (trace.kind == KERNEL)
     other = trace.where(~anonymous & ~(trace.named(mpi_names) & (trace.kind == MPI)))
     names = list(dict.fromkeys((*trace.names, *kernels.names, COMPUTING)))
-    place = numpy.array([names.index(name) for name in kernels.names] or [0])
     numbers = kernels.numbers
     kernel_columns: dict[str, NDArray[Any]] = {
         "rank": kernels.rank,
         "start_s": kernels.start_s,
         "duration_s": kernels.duration_s,
         "kind": numpy.where(is_mpi, MPI, KERNEL),
-        "name": place[kernels.name],
+        "name": numpy.array([names.index(name) for name in kernels.names] or [0])[kernels.name],
         "size_bytes": numpy.where(is_mpi, numbers[:, 0], 0.0),
         "peer": numpy.where(is_mpi, numbers[:, 1], -1.0),
         "tag": numpy.where(is_mpi, numbers[:, 2], -1.0),

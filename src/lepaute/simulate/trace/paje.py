@@ -229,10 +229,9 @@ class PajeReader:
         kind, places, size_at = self._layouts[words[0]]
         if places and max(places) >= len(words):
             return InputError(f"{where}: has {len(words)} words, expected {1 + max(places)}; the line is truncated")
-        names = next(needed for known, needed in _KINDS.values() if known == kind)
         of_container = ("container", "start", "end", *(["name"] if kind == DESTROY else []))
         known_of = {"type": self._type_of, "value": self._value_of, **dict.fromkeys(of_container, self._container_of)}
-        for name, place in zip(names, places, strict=True):
+        for name, place in zip(next(needed for known, needed in _KINDS.values() if known == kind), places, strict=True):
             word = _shown(words[place])
             if name in known_of and words[place] not in known_of[name]:
                 what = "container" if name in ("start", "end", "name") else name

@@ -318,7 +318,6 @@ def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
     if "topology" in properties:
         return Topology.model_validate(properties["topology"])
     limits = (machine.node_limit_Bps, machine.switch_limit_Bps)
-    levels = (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None
     if machine.kind == "routes":
         links = tuple(
             NamedCable(name=name, bandwidth_Bps=float(width), latency_s=float(latency))
@@ -329,7 +328,7 @@ def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
         {
             "kind": machine.kind,
             "parameters": machine.parameters,
-            "levels": levels,
+            "levels": (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None,
             "duplex": "shared" if machine.shared else None,
             "limiters": Limiters(node_bandwidth_Bps=limits[0], switch_bandwidth_Bps=limits[1]) if any(limits) else None,
         }
@@ -420,12 +419,11 @@ def _own_properties(root: Element, origin: str) -> dict[str, Any]:
         for name, text in zone.properties().items():
             if not name.startswith(_PREFIX):
                 continue
-            types = _TYPES.get(name.removeprefix(_PREFIX), ())
             try:
                 value = read_json(text, name)
             except InputError:
                 value = None
-            sound = isinstance(value, types) and not isinstance(value, bool)
+            sound = isinstance(value, _TYPES.get(name.removeprefix(_PREFIX), ())) and not isinstance(value, bool)
             if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):
                 raise InputError(
                     f"{origin}:{zone.line}: the property {name[:60]} is {text[:60]!r}, which Lepaute never writes; "

@@ -312,10 +312,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     notes = (
         () if numbered else ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
     )
-    prefix = matches[0][1] if matches[0] and numbered else ""
     loopback_Bps, loopback_latency_s = _values(loopbacks[0], origin) if loopbacks else (None, Decimal(0))
     return Machine(
-        name=prefix.strip(" -._") or "platform",
+        name=(matches[0][1] if matches[0] and numbered else "").strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
         cores=cores.pop(),
         kind="switch",

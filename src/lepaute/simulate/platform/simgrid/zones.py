@@ -226,13 +226,12 @@ def limiters_fit(topology: Topology) -> bool:
 def cluster(parts: Parts) -> Iterator[str]:
     """One element for all hosts, which have the mean of their speeds."""
     nodes, topology = parts.platform.nodes, parts.platform.topology
-    last = nodes.first_number + nodes.count - 1
     speed = fsum(speed / len(parts.speeds_flops) for speed in parts.speeds_flops)
     attributes = {
         "id": f"{parts.prefix}cluster",
         "prefix": parts.prefix,
         "suffix": "",
-        "radical": f"{nodes.first_number}-{last}",
+        "radical": f"{nodes.first_number}-{nodes.first_number + nodes.count - 1}",
         "speed": f"{speed!r}f",
         "core": str(nodes.cores),
         "bw": f"{max(cable_bandwidths_Bps(parts.platform))!r}Bps",
@@ -380,12 +379,11 @@ def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
         unit_s, totals_s = NOMINAL_S, tuple(product(NOMINAL_S, factor) for factor in latencies.factors)
     shares = [exact(inside.latency_s) / totals_s[at] for inside, _, at in pairs if totals_s[at] > 0]
     out_of_nothing = any(inside.latency_s > 0 and totals_s[at] == 0 for inside, _, at in pairs)
-    latency = product(unit_s, shares[0]) if shares else Decimal(0)
     if network.loopback.segments is None:
         bandwidth = nominal_Bps
     return LoopbackLink(
         bandwidth_Bps=quotient(bandwidth, Decimal(1)),
-        latency_s=quotient(latency, Decimal(1)),
+        latency_s=quotient(product(unit_s, shares[0]) if shares else Decimal(0), Decimal(1)),
         same_bandwidths=all(abs(ratio / ratios[-1] - 1) <= _TOLERANCE for ratio in ratios),
         same_latencies=not out_of_nothing and all(abs(share - shares[0]) <= _TOLERANCE * shares[0] for share in shares),
     )
