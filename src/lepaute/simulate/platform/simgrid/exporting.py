@@ -19,7 +19,6 @@ from lepaute.simulate.platform.simgrid.zones import (
     cable_bandwidths_Bps,
     cables_add_latency,
     cluster,
-    exact,
     limiters_fit,
     longest_route,
     loopback_link,
@@ -364,8 +363,8 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     """(name, value) of all settings; `speed_flops`: of the machine on which a program would be timed."""
     network = platform.network
     segments = _segments_of_file(network.remote.segments)
-    nominal_Bps = exact(network.node_link.bandwidth_Bps)
-    yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
+    nominal_Bps = Decimal(network.node_link.bandwidth_Bps)
+    yield "smpi/bw-factor", _factors(segments, (quotient(Decimal(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
     for name, call in (("os", "send"), ("ois", "isend"), ("or", "receive")):
         yield f"smpi/{name}", ";".join("{}:{!r}:{!r}".format(s.above_bytes, *getattr(s, call)) for s in segments)

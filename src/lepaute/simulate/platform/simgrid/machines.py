@@ -47,6 +47,10 @@ class Element:
         """Values of the prop elements directly inside, by id."""
         return {e.attributes.get("id", ""): e.attributes.get("value", "") for e in self.inside if e.tag == "prop"}
 
+    def refuse(self, origin: str, problem: str) -> Never:
+        name = self.attributes.get("id") or self.attributes.get("src", "")
+        raise InputError(f"{origin}:{self.line}: {self.tag} '{name}': {problem}")
+
 
 def parse(text: bytes, origin: str) -> Element:
     """The root element of the XML `text`; `origin` is its name in messages.
@@ -86,18 +90,14 @@ def parse(text: bytes, origin: str) -> Element:
     parser.EntityDeclHandler = refuse
     parser.ExternalEntityRefHandler = refuse
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    if late := _LATE_DECLARATION.match(text):  # lines keep their numbers, and the encoding is known
+        text = late["before"] + b"\n" * late["declaration"].count(b"\n") + text[late.end() :]
     try:
-        parser.Parse(_without_late_declaration(text), True)
+        parser.Parse(text, True)
     except expat.ExpatError as error:
         problem = expat.errors.messages.get(error.code, "damaged")
         raise InputError(f"{origin}:{error.lineno}: is not XML ({problem}); correct the line") from None
     return root.inside[0]
-
-
-def _without_late_declaration(text: bytes) -> bytes:
-    """The text without an XML declaration behind blank lines, on the same lines as before; its encoding is known."""
-    late = _LATE_DECLARATION.match(text)
-    return text if late is None else late["before"] + b"\n" * late["declaration"].count(b"\n") + text[late.end() :]
 
 
 def _encoding(text: bytes, origin: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import permutations, product
-from typing import NamedTuple, Never
+from typing import NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, numbers, whole_number
@@ -144,14 +144,10 @@ class Map:
         self._depth -= 1
         return links
 
-    def _refuse(self, element: Element, problem: str) -> Never:
-        name = element.attributes.get("id") or element.attributes.get("src", "")
-        raise InputError(f"{self.origin}:{element.line}: {element.tag} '{name}': {problem}")
-
     def _enter(self, element: Element, parent: Zone | None, joins: list[tuple[Zone, Element]]) -> None:
         routing = "cluster" if element.tag == "cluster" else element.attributes.get("routing", "").lower()
         if routing not in _ROUTINGS or element.attributes.get("topology", "FLAT") != "FLAT":
-            self._refuse(element, "its routing or topology cannot be imported together with other zones or hosts")
+            element.refuse(self.origin, "its routing or topology cannot be imported together with other zones or hosts")
         zone = Zone(element.attributes.get("id", ""), routing, parent)
         if parent is not None:
             self._point(parent, zone.name)
@@ -168,15 +164,15 @@ class Map:
             if inner.tag == "backbone":  # cabinets may stand before it
                 zone.backbone += self._link(inner, inner.attributes.get("id", ""), _policy_of(inner))
         for inner in element.inside:
-            if inner.tag in _ZONES:
-                self._enter(inner, zone, joins)
-            elif inner.tag in _JOINS:
-                joins.append((zone, inner))
-            else:
-                self._define(zone, inner, inner.attributes.get("id", ""))
+            self._define(zone, inner, joins)
 
-    def _define(self, zone: Zone, element: Element, name: str) -> None:
-        if element.tag == "host":
+    def _define(self, zone: Zone, element: Element, joins: list[tuple[Zone, Element]]) -> None:
+        name = element.attributes.get("id", "")
+        if element.tag in _ZONES:
+            self._enter(element, zone, joins)
+        elif element.tag in _JOINS:
+            joins.append((zone, element))
+        elif element.tag == "host":
             self._host(zone, name, element)
         elif element.tag == "router":
             self._point(zone, name)
@@ -191,11 +187,11 @@ class Map:
 
     def _host(self, zone: Zone, name: str, element: Element) -> None:
         if name in self.hosts:
-            self._refuse(element, f"is a second host of the name '{name}'; give it another")
+            element.refuse(self.origin, f"is a second host of the name '{name}'; give it another")
         self.hosts[name] = element
         self._point(zone, name)
         if len(self.hosts) > MAX_HOSTS:
-            self._refuse(element, f"routes between every two of more than {MAX_HOSTS} hosts cannot be imported")
+            element.refuse(self.origin, f"routes between every two of more than {MAX_HOSTS} hosts cannot be imported")
 
     def _link(
         self, element: Element, name: str, policy: str, width: str = "bandwidth", delay: str = "latency"
@@ -230,7 +226,7 @@ class Map:
     def _named(self, element: Element, name: str) -> Link:
         if name not in self.links:
             hint = "give it a direction" if f"{name}_UP" in self.links else "define it, or correct the name"
-            self._refuse(element, f"there is no link '{name}'; {hint}")
+            element.refuse(self.origin, f"there is no link '{name}'; {hint}")
         return self.links[name]
 
     def _links_of(self, element: Element, *, back: bool) -> tuple[Link, ...]:
@@ -253,16 +249,18 @@ class Map:
             gateways = (element.attributes.get("gw_src", ""), element.attributes.get("gw_dst", ""))
             names += gateways
         if unknown := next((name for name in names if name not in self._zone_of), None):
-            self._refuse(element, f"no host, router or zone is named '{unknown}'; correct the name")
+            element.refuse(self.origin, f"no host, router or zone is named '{unknown}'; correct the name")
         step = Step(self._links_of(element, back=False), gateways)
         if not step.links:
-            self._refuse(element, "has no link; add one")
+            element.refuse(self.origin, "has no link; add one")
         if element.tag in BYPASSES:
             zone.bypasses[source, destination] = step
         elif source == destination:
             self.loopbacks[source] = step.links[0]
         elif zone.routing == "cluster":
-            self._refuse(element, "is a route in a zone of routing Cluster, which cannot be imported; use host_link")
+            element.refuse(
+                self.origin, "is a route in a zone of routing Cluster, which cannot be imported; use host_link"
+            )
         else:
             zone.steps.setdefault(source, {})[destination] = step
             if element.attributes.get("symmetrical", "YES").upper() == "YES":
