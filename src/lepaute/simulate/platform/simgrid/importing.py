@@ -312,7 +312,7 @@ def _loopback(
 def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
     if "topology" in properties:
         return Topology.model_validate(properties["topology"])
-    limits = (machine.node_limit_Bps, machine.switch_limit_Bps)
+    limits = [None if limit is None else float(limit) for limit in (machine.node_limit_Bps, machine.switch_limit_Bps)]
     if machine.kind == "routes":
         links = tuple(
             NamedCable(name=name, bandwidth_Bps=float(width), latency_s=float(latency))

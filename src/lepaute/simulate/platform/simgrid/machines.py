@@ -190,8 +190,8 @@ class Machine:
     backbone_latency_s: Decimal = Decimal(0)
     loopback_Bps: Decimal | None = None  # noqa: N815 - the unit
     loopback_latency_s: Decimal = Decimal(0)
-    node_limit_Bps: float | None = None  # noqa: N815 - the unit
-    switch_limit_Bps: float | None = None  # noqa: N815 - the unit
+    node_limit_Bps: Decimal | None = None  # noqa: N815 - the unit
+    switch_limit_Bps: Decimal | None = None  # noqa: N815 - the unit
     links: tuple[tuple[str, Decimal, Decimal], ...] = ()
     routes: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
@@ -262,7 +262,7 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         link_Bps=bandwidth_Bps(at.text("bw"), at.where("bw")),
         link_latency_s=time_s(at.text("lat"), at.where("lat")),
         backbone_latency_s=at.time_or_0("bb_lat"),
-        loopback_Bps=at.optional_decimal_Bps("loopback_bw"),
+        loopback_Bps=at.optional_Bps("loopback_bw"),
         loopback_latency_s=at.time_or_0("loopback_lat"),
         node_limit_Bps=node_limit,
         # in a cluster of several switches, the limit of nodes holds for switches too
@@ -324,7 +324,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         backbone_latency_s=sum((latency for _, latency, _ in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min((float(width) for width, _, is_pipe in backbones if not is_pipe), default=None),
+        switch_limit_Bps=min((width for width, _, is_pipe in backbones if not is_pipe), default=None),
         notes=notes,
     )
 
@@ -354,10 +354,6 @@ class Reader:
         text = self.element.attributes.get(name, "")
         return time_s(text, self.where(name)) if text else Decimal(0)
 
-    def optional_decimal_Bps(self, name: str) -> Decimal | None:  # noqa: N802 - the unit
+    def optional_Bps(self, name: str) -> Decimal | None:  # noqa: N802 - the unit
         text = self.element.attributes.get(name, "")
         return (bandwidth_Bps(text, self.where(name)) or None) if text else None
-
-    def optional_Bps(self, name: str) -> float | None:  # noqa: N802 - the unit
-        value = self.optional_decimal_Bps(name)
-        return None if value is None else float(value)

@@ -212,7 +212,7 @@ class Map:
         """The hosts of a cluster or a cabinet, with their links."""
         at = Reader(element, self.origin)
         policy = element.attributes.get("sharing_policy", "SPLITDUPLEX") if element.tag == "cluster" else "SPLITDUPLEX"
-        limit, loopback = at.optional_decimal_Bps("limiter_link"), at.optional_decimal_Bps("loopback_bw")
+        limit, loopback = at.optional_Bps("limiter_link"), at.optional_Bps("loopback_bw")
         for number in numbers(at.text("radical"), at.where("radical")):
             host = f"{element.attributes.get('prefix', '')}{number}{element.attributes.get('suffix', '')}"
             self._host(zone, host, element)
