@@ -407,12 +407,10 @@ class Laying:
                 first = waiting[0]
                 raise InputError(f"rank {first.track.rank} calls split ({first.line}), which rank {missing} leaves out")
             for number in complete:
-                self._split(self._parked.pop(number))
-
-    def _split(self, members: list[_Parked]) -> None:
-        given = self._split_among(members)
-        for member in sorted(members, key=lambda each: each.track.rank):
-            self._advance(member.track, given[member.track.rank])
+                members = self._parked.pop(number)
+                parts = self._split_among(members)
+                for member in sorted(members, key=lambda each: each.track.rank):
+                    self._advance(member.track, parts[member.track.rank])
 
     def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
         groups: dict[int, list[_Parked]] = {}

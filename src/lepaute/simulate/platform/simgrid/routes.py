@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from typing import NamedTuple
 
 from lepaute.errors import InputError
@@ -295,10 +295,7 @@ def routes_of(
             raise InputError(f"{origin}: the route from '{a}' to '{b}' has no link, or one twice; correct it")
     back = {pair: ways[pair[::-1]] if crosstraffic else () for pair in ways}
     sometimes = {link for pair, links in ways.items() for link in links if link not in back[pair]}
-    places: dict[Link, int] = {}
-    for links in ways.values():
-        for link in links:
-            places.setdefault(link, len(places))
+    places = {link: at for at, link in enumerate(dict.fromkeys(chain.from_iterable(ways.values())))}
     shared = (WIDE_BPS if x.pipe else x.bandwidth_Bps / (1 + _BACK * (x not in sometimes)) for x in places)
     made = [(link.name, width, link.latency_s) for link, width in zip(places, shared, strict=True)]
     rows = []
