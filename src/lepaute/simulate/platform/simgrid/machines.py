@@ -134,9 +134,9 @@ def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
     match = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
     if match is None:
         raise InputError(f"{where} is {text[:80]!r}; a bandwidth such as 10Gbps or 1.25GBps is expected")
-    prefix, kind = match[1] or "", match[2] or "B"
+    prefix, letter = match[1] or "", match[2] or "B"
     scale = Decimal(2) ** _POWERS_OF_TWO[prefix] if prefix.endswith("i") else Decimal(10) ** _POWERS_OF_TEN[prefix]
-    return number * scale / (8 if kind == "b" else 1)
+    return number * scale / (8 if letter == "b" else 1)
 
 
 def time_s(text: str, where: str) -> Decimal:
@@ -238,8 +238,8 @@ def mesh_of(platform: Element, origin: str) -> Machine:
 
 def _of_cluster(element: Element, origin: str) -> Machine:
     at = Reader(element, origin)
-    kind = _KINDS.get(element.attributes.get("topology", "FLAT"))
-    if kind is None:
+    topology = _KINDS.get(element.attributes.get("topology", "FLAT"))
+    if topology is None:
         raise InputError(f"{at.where('topology')}; it must be one of {', '.join(_KINDS)}")
     policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
     notes: tuple[str, ...] = ()
@@ -256,8 +256,8 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         name=element.attributes.get("id") or "platform",
         numbers=numbers(at.text("radical"), at.where("radical")),
         cores=whole_number(element.attributes.get("core", "1"), at.where("core")),
-        kind=kind,
-        parameters=None if kind == "switch" else re.sub(r"\s", "", at.text("topo_parameters")),
+        kind=topology,
+        parameters=None if topology == "switch" else re.sub(r"\s", "", at.text("topo_parameters")),
         shared=policy == "SHARED",
         link_Bps=bandwidth_Bps(at.text("bw"), at.where("bw")),
         link_latency_s=time_s(at.text("lat"), at.where("lat")),
@@ -266,7 +266,7 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         loopback_latency_s=at.time_or_0("loopback_lat"),
         node_limit_Bps=node_limit,
         # in a cluster of several switches, the limit of nodes holds for switches too
-        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit,
+        switch_limit_Bps=node_limit if topology in ("fat-tree", "dragonfly") else switch_limit,
         notes=notes,
     )
 
