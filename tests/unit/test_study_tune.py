@@ -53,7 +53,7 @@ def test_halving_finds_the_best_within_the_budget_and_simulates_no_trial_twice()
     found = halve(POINTS, counted, 40, tolerance=0.0)  # type: ignore[arg-type]
     assert found.best == Point({"nb": 192, "depth": 1})
     assert len(seen) == len(set(seen))
-    runs = Counter(trial.point for trial in seen if trial.is_own)
+    runs = Counter(trial.point for trial in seen if trial.is_of_study)
     assert sum(runs.values()) == found.simulations <= 40
     assert max(runs, key=runs.__getitem__) == found.best or runs[found.best] == max(runs.values())
     assert min(runs.values()) == 1
@@ -114,7 +114,7 @@ def test_extrapolation_that_does_nothing_to_the_time_is_no_reason_to_leave_a_poi
 def test_simulations_are_not_spent_on_what_may_not_be_named() -> None:
     asked: list[Trial] = []
     found = halve(POINTS, doubtful((64, 192), asked=asked), 100, tolerance=0.0)
-    runs = Counter(trial.point for trial in asked if trial.is_own)
+    runs = Counter(trial.point for trial in asked if trial.is_of_study)
     aside = sum(count for point, count in runs.items() if point["nb"] in (64, 192))
     assert found.simulations == sum(runs.values()) <= 100  # judging costs no budget
     assert runs[found.best] == max(runs.values()) > 8

@@ -219,11 +219,10 @@ class Transfer:
         return hypot(self.relative_sd, self.configuration_relative_sd)
 
     def to_dict(self) -> dict[str, Any]:
-        of_configuration = {OF_CONFIGURATION: self.configuration_relative_sd} if self.configuration_relative_sd else {}
         return {
             "source": self.source,
             "relative_sd": self.relative_sd,
-            **of_configuration,
+            **({OF_CONFIGURATION: self.configuration_relative_sd} if self.configuration_relative_sd else {}),
             "studies": list(self.studies),
         }
 

@@ -209,8 +209,7 @@ class Front:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Titles, and a row for each that is likely on the front: its responses, and how likely it is there."""
-        titles = ("configuration", *map(label, self.responses), "on the front")
-        rows = [
+        return ("configuration", *map(label, self.responses), "on the front"), [
             (
                 called(one.point),
                 *(one.spreads[name].figure() for name in self.responses),
@@ -218,7 +217,6 @@ class Front:
             )
             for one in self.likely
         ]
-        return titles, rows
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -339,9 +337,8 @@ def _front_of_machines(
     if not chosen:
         why = next((one.refusal for one in refused if one.refusal), "there is none")
         raise InputError(f"no machine could be simulated: {why}")
-    best = [one for _, each in chosen.values() for one in each]
     others = [one for one in refused if str(one.trial.point[SCENARIO]) not in chosen]
-    return front([*best, *others], JUDGED, seed=seed, controls=controls)
+    return front([*(one for _, each in chosen.values() for one in each), *others], JUDGED, seed=seed, controls=controls)
 
 
 def _with_costs(outcome: Outcome, machine: PricedMachine) -> Outcome:

@@ -157,8 +157,7 @@ def with_population_knobs(platform: "Platform", knobs: Mapping[str, Any]) -> "Pl
     Runs draw days unless `draw` is given; nodes too if the platform does, or population.spatial or a weight is set.
     """
     population = population_of(platform)
-    draws_now = platform.population is not None and population.draw != "none"
-    nodes_too = draws_now and population.draw == "nodes-and-days"
+    nodes_too = platform.population is not None and population.draw == "nodes-and-days"
     spatial, temporal, draw = 1.0, 1.0, None
     for path, value in knobs.items():
         name = path.removeprefix("population.")

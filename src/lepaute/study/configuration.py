@@ -226,10 +226,9 @@ class Configurations:
         mapping = self._mapping(values, platform, application)
         study = self.study
         platform, lag = at_lag(platform, None if study.base.lag is None else lag_of(study.base.lag))
-        layers = Layers.without(study.base.without)
         usual: State = "any" if study.question == "capacity" and platform.slow_state is not None else "undisturbed"
         conditions = Conditions(
-            *(platform, layers, mapping, study.base.fidelity),
+            *(platform, Layers.without(study.base.without), mapping, study.base.fidelity),
             transfer=self._transfer,
             lag=lag,
             state=study.base.state or usual,
@@ -259,8 +258,7 @@ class Configurations:
             platform = self._synthesized(platform, population)
         elif population:
             platform = with_population_knobs(platform, population)
-        knobs = {path: value for path, value in values.items() if path.startswith(KNOBS)}
-        return with_components(platform, knobs)
+        return with_components(platform, {path: value for path, value in values.items() if path.startswith(KNOBS)})
 
     def _synthesized(self, like: "Platform", population: Mapping[str, Any]) -> "Platform":
         base = self.study.base

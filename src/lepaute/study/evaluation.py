@@ -111,7 +111,7 @@ class Trial:
             raise InputError(f"repeat is {self.repeat}; it is a whole number from 0 to 2^31 - 1")
 
     @property
-    def is_own(self) -> bool:
+    def is_of_study(self) -> bool:
         """Whether it is one of the study's own runs; those that judge a point, are priced or are what others are
         compared with, cost no budget."""
         return not (self.drawn or self.priced or self.repeat)

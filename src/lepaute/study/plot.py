@@ -197,8 +197,7 @@ def tuning(found: Tuned) -> Picture | None:
     figure.draw_without_rendering()
     taken = [_box(axes, (x, low), (x, high)) for x, low, high in lines]
     for name, point in named:
-        text = axes.annotate(name, point, (0, 0), textcoords="offset points", color=SOFT)
-        taken.append(_beside(text, taken))
+        taken.append(_beside(axes.annotate(name, point, (0, 0), textcoords="offset points", color=SOFT), taken))
     unseen = found.points - len(standings) - len(found.ranking.refused)
     rest = f"; {counted(unseen, 'more point')} never simulated" if unseen > 0 else ""
     return _picture(

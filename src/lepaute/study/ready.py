@@ -136,8 +136,7 @@ def top_switches(subject: Subject, tree: str | None = None, cables: str | None =
     """
     shape = _tree(subject.platform, tree)
     scenarios: dict[str, Any] = {}
-    both = cables is None and shape.cables > 1 and not shape.actual
-    for rule in (cables, "first") if both else (cables,):
+    for rule in (cables, "first") if cables is None and shape.cables > 1 and not shape.actual else (cables,):
         for top in range(shape.parents, 0, -1):
             name = f"{top} top switch{'es' * (top > 1)}{', first cables' * (rule != cables)}"
             scenarios[name] = shape.with_top(top, rule)
@@ -175,11 +174,10 @@ def components(subject: Subject, factor: float = 10.0) -> Study:
 def rank_mapping(subject: Subject, tree: str | None = None, draws: int = 3) -> Study:
     """What it costs to lay ranks on cores at random, on the fat tree and with one top switch."""
     shape = _tree(subject.platform, tree)
-    trees = {"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)}
     return subject.whatif(
         "Ranks laid on cores at random, against in sequence",
         {"factor": "order"},
-        scenarios=trees,
+        scenarios={"whole tree": shape.with_top(shape.parents), "one top switch": shape.with_top(1)},
         factors={
             "order": {"path": "mapping.kind", "levels": ["sequential", "random"]},
             "draw": {"path": "mapping.seed", "levels": list(range(1, draws + 1))},
@@ -205,14 +203,13 @@ def scaling(subject: Subject, points: int = 5) -> Study:
 def nb_and_grid(subject: Subject) -> Study:
     """The best block size and grid; one of them alone where one value of the other is given."""
     sizes = subject.chosen("nb") or (64, 96, 128, 192, 256)
-    grids = subject.chosen("grid") or grids_of(subject.ranks)
     return subject.study(
         question="tune",
         title="Block size and grid",
         base=subject.base("nb", "grid"),
         factors={
             "nb": {"path": "application.nb", "levels": list(sizes)},
-            "grid": {"path": "application.grid", "levels": list(grids)},
+            "grid": {"path": "application.grid", "levels": list(subject.chosen("grid") or grids_of(subject.ranks))},
         },
     )
 

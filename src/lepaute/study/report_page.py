@@ -246,7 +246,6 @@ def _sobol(found: SobolIndices) -> _Content:
 
 
 def _front(found: Front) -> _Content:
-    sure = [f"{name}: {text}" for name, text in found.facts]
     rows = [
         {
             "configuration": called(member.point),
@@ -256,7 +255,7 @@ def _front(found: Front) -> _Content:
         for member in found.by_first[:MAX_TABLE_ROWS]
     ]
     tables = [records_table("Configurations", rows), _refusals(found.refused)]
-    return _Content(sure, [("Pareto front", plot.pareto(found))], tables)
+    return _Content([f"{name}: {text}" for name, text in found.facts], [("Pareto front", plot.pareto(found))], tables)
 
 
 def _comparisons(answer: WhatIfAnswer) -> list[dict[str, Any]]:

@@ -178,7 +178,7 @@ def run_study(
 
             def evaluate(trials: Sequence[Trial]) -> list[Outcome]:
                 outcomes = session(trials)
-                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if trial.is_own)
+                seen.update((trial, one) for trial, one in zip(trials, outcomes, strict=True) if trial.is_of_study)
                 return outcomes
 
             if place is not None:
@@ -204,8 +204,7 @@ def run_study(
     if place is not None:
         rows = _rows(run.outcomes)
         names = list(dict.fromkeys(name for row in rows for name in row))
-        lines = [names, *([row.get(name, "") for name in names] for row in rows)]
-        write_atomic(place / "results.csv", csv_text(lines))
+        write_atomic(place / "results.csv", csv_text([names, *([row.get(name, "") for name in names] for row in rows)]))
         _write_answer(run, configurations, command)
     return run
 

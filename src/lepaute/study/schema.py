@@ -441,8 +441,7 @@ def _problem(detail: "ErrorDetails", path: Steps) -> str:
             return "is not a field of a study: it belongs under base"
         if path == ("parts",):
             return "is of a catalogue, which is no study; check the study whose capacity names it"
-        known = fields_at(Study, path[:-1])
-        return f"is not a field of a study{guess(str(path[-1]), known)}; remove or rename it"
+        return f"is not a field of a study{guess(str(path[-1]), fields_at(Study, path[:-1]))}; remove or rename it"
     if kind in ("dict_type", "model_type"):
         place = "factor" if len(path) == 2 and path[0] == "factors" else str(path[-1])
         return f"is {given}; write a mapping, such as {_MAPPING_EXAMPLES.get(place, '{name: value}')}"

@@ -286,7 +286,6 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
     whole = _orthonormal(np.hstack([np.ones((len(points), 1)), *dummies.values()]))
     rest = means - whole @ (whole.T @ means)
     centred = values - values.mean(axis=0)
-    of_point = centred - centred.mean(axis=1, keepdims=True)
     seeds = values.shape[1]
     degrees = (seeds - 1) * (len(points) - 1)
     return Effects(
@@ -295,7 +294,7 @@ def effects(outcomes: Iterable[Outcome], response: str = "time_s", *, logarithm:
         tuple(sorted(found, key=lambda term: -term.share)),
         float((rest**2).sum() / total) if total > 0.0 else 0.0,
         float(values.mean(axis=0).std(ddof=1)) if seeds > 1 else 0.0,
-        sqrt(float((of_point**2).sum()) / degrees) if degrees > 0 else 0.0,
+        sqrt(float(((centred - centred.mean(axis=1, keepdims=True)) ** 2).sum()) / degrees) if degrees > 0 else 0.0,
         len(points),
         seeds,
         tuple(refused),

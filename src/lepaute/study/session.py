@@ -91,10 +91,10 @@ class Session:
         for trial, (key, _) in configured.items():
             if key in known:
                 found[trial] = known[key]
-                self.reused += trial.is_own and key not in self._keys
+                self.reused += trial.is_of_study and key not in self._keys
             else:
                 first.setdefault(key, trial)
-        needed = self.simulated + sum(trial.is_own for trial in first.values())
+        needed = self.simulated + sum(trial.is_of_study for trial in first.values())
         if self._most is not None and needed > self._most:
             raise InputError(
                 f"{needed} simulations are needed and the budget is {self._most}; "
@@ -133,8 +133,8 @@ class Session:
             for group, results in self.pool.run(self._groups(list(missing), events)):
                 for trial, simulated in zip(group, results, strict=True):
                     done[trial] = simulated
-                    self.simulated += trial.is_own
-                    self.further += not trial.is_own
+                    self.simulated += trial.is_of_study
+                    self.further += not trial.is_of_study
                     self.cpu_s += simulated.cpu_s
                     self._events += events[trial]
                     if simulated.key:
@@ -171,7 +171,7 @@ def events_of(configuration: Configuration, trial: Trial | None = None) -> float
     """What a trial costs, in events; a run of the study's where none is given."""
     application: Application = configuration.application
     fidelity = configuration.conditions.fidelity
-    if trial is not None and not trial.is_own and not trial.priced and "sampled" in application.about.fidelities:
+    if trial is not None and not trial.is_of_study and not trial.priced and "sampled" in application.about.fidelities:
         fidelity = "sampled"
     behaviour = application.on()
     return max(1.0, behaviour.events * behaviour.simulated_share(fidelity))
@@ -239,7 +239,7 @@ def estimate(session: Session, trials: Sequence[Trial], scale: float = 1.0) -> E
     missing, known, refused = session.missing(trials)
     if refused and not missing and not known:
         raise InputError(f"no configuration can be: at {next(iter(refused))} {next(iter(refused.values()))}")
-    of_study = dict.fromkeys(trial for trial in trials if trial.is_own)
+    of_study = dict.fromkeys(trial for trial in trials if trial.is_of_study)
     counting = [configuration for trial, configuration in missing if trial in of_study]
     count, further = (round(scale * number) for number in (len(counting), len(missing) - len(counting)))
     counts = (count, count, further, further, known, workers := session.pool.workers)

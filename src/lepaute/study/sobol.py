@@ -143,15 +143,13 @@ def sobol(
         )
     names = [*factors, SEED]
     problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
-    design = sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)
     step = len(names) + 2
     trials = []
-    for at, row in enumerate(design):
+    for at, row in enumerate(sampler.sample(problem, rows, calc_second_order=False, scramble=True, seed=seed % 2**32)):
         point = Point({name: quantile(float(u)) for (name, quantile), u in zip(factors.items(), row, strict=False)})
         # Each of a row's own repeat: their noise is as independent as that of the second run by which it is measured.
         trials.append(Trial(point, (seed + int(row[-1] * 2**52)) % 2**63, at % step))
-    again = [Trial(trial.point, trial.seed, step) for trial in trials[::step]]
-    outcomes = evaluate([*trials, *again])
+    outcomes = evaluate([*trials, *[Trial(trial.point, trial.seed, step) for trial in trials[::step]]])
     values = np.array([(float("nan") if outcome.refusal is not None else outcome[response]) for outcome in outcomes])
     table, second = values[: len(trials)].reshape(rows, step), values[len(trials) :]
     usable = np.isfinite(table).all(axis=1) & np.isfinite(second)
@@ -197,13 +195,12 @@ def _indices(table: Floats, second: Floats, seed: int) -> tuple[list[Index], lis
     generator = np.random.default_rng(seed)
     (middle,) = estimates(np.arange(count)[None, :])
     at_once = max(1, _VALUES_AT_ONCE // table.size)
-    drawn = np.concatenate(
+    half = NORMAL_975 * np.concatenate(
         [
             estimates(generator.integers(count, size=(min(at_once, RESAMPLES - begin), count)))
             for begin in range(0, RESAMPLES, at_once)
         ]
-    )
-    half = NORMAL_975 * drawn.std(axis=0, ddof=1)
+    ).std(axis=0, ddof=1)
     indices = [Index(float(v), float(v - h), float(v + h)) for v, h in zip(middle, half, strict=True)]
     return indices[:inputs], indices[inputs : 2 * inputs], float(middle[-1])
 

@@ -64,10 +64,9 @@ class Pricing:
         trials = {
             point: trial for point, each in outcomes_of.items() if (trial := self._trial(point, each)) is not None
         }
-        found = self._evaluate(list(trials.values())) if trials else []
         return {
             point: outcome.controls.first(len(outcomes_of[point]))
-            for point, outcome in zip(trials, found, strict=True)
+            for point, outcome in zip(trials, self._evaluate(list(trials.values())) if trials else [], strict=True)
             if outcome.controls is not None
         }
 

@@ -352,8 +352,7 @@ def explore(
         price=price,
         is_over=is_over,
     )
-    rest = [outcome for outcome in once.outcomes if outcome.trial.point not in contenders]
-    outcomes = (*found.outcomes, *rest)
+    outcomes = (*found.outcomes, *[outcome for outcome in once.outcomes if outcome.trial.point not in contenders])
     ranking = _ranked(outcomes, evaluate, response, seed, judge.known, price)
     spent = once.asked + found.simulations
     return Tuned(ranking, spent, budget, found.ended, len(seen), "exploring", outcomes, trusts=judge.known)
@@ -490,7 +489,6 @@ def tune(
         proposals = Proposals(space, study.seed, configurations.allows)
         tuned = explore(proposals, evaluate, budget.simulations or USUAL_BUDGET, **how)
     standings = tuned.ranking.standings[:MAX_POINTS_CONSIDERED]
-    made = [configurations.at(standing.point) for standing in standings]
-    cases = [(at.application, at.conditions) for at in made]
+    cases = [(at.application, at.conditions) for at in (configurations.at(one.point) for one in standings)]
     doubtful = [case for case, standing in zip(cases, standings, strict=True) if standing.flagged]
     return replace(tuned, remedy=remedy_of(cases, doubtful)) if doubtful else tuned

@@ -174,9 +174,8 @@ class RealModel:
         if not self.runs:
             return 0.0, self._mean, covariance
         at = [self._place[point] for point, _ in self.runs]
-        seen = np.array([log(seconds) for _, seconds in self.runs])
         factor = np.linalg.cholesky(covariance[np.ix_(at, at)] + run_sd**2 * np.eye(len(at)))
-        residual = np.linalg.solve(factor, seen - self._mean[at])
+        residual = np.linalg.solve(factor, np.array([log(seconds) for _, seconds in self.runs]) - self._mean[at])
         gain = np.linalg.solve(factor, covariance[at])
         likelihood = -0.5 * residual @ residual - np.log(np.diag(factor)).sum() - 0.5 * len(at) * log(2.0 * pi)
         return float(likelihood), self._mean + gain.T @ residual, covariance - gain.T @ gain

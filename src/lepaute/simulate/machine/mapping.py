@@ -84,7 +84,7 @@ class Mapping:
         if self.kind == "random":
             recorded["mapping_seed"] = self.seed
         if self.slots is not None:
-            recorded["mapping_slots"] = abbreviated(self.cores(platform, ranks, threads), platform)
+            recorded["mapping_slots"] = _abbreviated(self.cores(platform, ranks, threads), platform)
         return recorded
 
 
@@ -126,7 +126,7 @@ def permuted(slots: list[Slot], seed: int) -> list[Slot]:
     between versions of Python, and a prediction repeats.
     """
     order = list(slots)
-    draws = splitmix64(seed)
+    draws = _splitmix64(seed)
     for last in range(len(order) - 1, 0, -1):
         limit = 2**64 - 2**64 % (last + 1)  # draws from there on would favour the first places
         chosen = next(draw for draw in draws if draw < limit) % (last + 1)
@@ -134,7 +134,7 @@ def permuted(slots: list[Slot], seed: int) -> list[Slot]:
     return order
 
 
-def splitmix64(state: int) -> Iterator[int]:
+def _splitmix64(state: int) -> Iterator[int]:
     """Whole numbers below 2^64, by the generator of that name (Steele, Lea and Flood, 2014)."""
     while True:
         state = (state + 0x9E3779B97F4A7C15) & MASK
@@ -143,7 +143,7 @@ def splitmix64(state: int) -> Iterator[int]:
         yield draw ^ (draw >> 31)
 
 
-def abbreviated(cores: list[int], platform: "schema.Platform") -> str:
+def _abbreviated(cores: list[int], platform: "schema.Platform") -> str:
     """Global cores as "node number:cores", runs of successive cores of a node joined: "1:0-31 2:0-31"."""
     nodes = platform.nodes
     runs: list[list[int]] = []

@@ -8,20 +8,16 @@ import math
 from bisect import bisect
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from lepaute import _core
+from lepaute.simulate.conditions import Layers
 from lepaute.simulate.machine.core import per_cpu_coefficients
-from lepaute.simulate.platform.kernel_model import Noise, PerCpu, Piece
+from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
+from lepaute.simulate.platform.network_model import Network, Segment
 from lepaute.simulate.platform.population import Population
+from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.topology import CableModel, Topology
 from lepaute.stats.cholesky import Matrix, lower_factor, multiply_lower_triangular
-
-if TYPE_CHECKING:
-    from lepaute.simulate.conditions import Layers
-    from lepaute.simulate.platform.kernel_model import KernelModel, Piece
-    from lepaute.simulate.platform.network_model import Network, Segment
-    from lepaute.simulate.platform.schema import Nodes, Platform
-    from lepaute.simulate.platform.topology import CableModel, Topology
 
 #: Streams of draws, apart from those of the engine.
 GROUP, SPATIAL, COMMON, OWN, SCALE = (0x504F5000 + number for number in range(5))
@@ -85,10 +81,9 @@ def drawn_scales(
         shared if group.covariance_log_scale is None else lower_factor(group.covariance_log_scale)
         for group in population.groups
     ]
-    normals = _rows(_core.normals(seed, SCALE, nodes * cpus, size), size)
     logs = [
         multiply_lower_triangular(shared if groups is None else factors[groups[place // cpus]], normal)
-        for place, normal in enumerate(normals)
+        for place, normal in enumerate(_rows(_core.normals(seed, SCALE, nodes * cpus, size), size))
     ]
     return [[_core.exponential(max(-LARGEST_LOG, min(value, LARGEST_LOG))) for value in row] for row in logs]
 

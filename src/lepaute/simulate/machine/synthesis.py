@@ -88,9 +88,8 @@ def _of_population(
         model, population, [(first + node, cpu) for node in range(nodes) for cpu in range(cpus)], centres
     )
     kernels = [drawn if other is model else _of_the_mean_cpu(other) for other in like.kernels]
-    scales = None
-    if population.covariance_log_scale is not None:
-        scales = drawn_scales(population, groups, nodes, cpus, seed)
+    has_scales = population.covariance_log_scale is not None
+    scales = drawn_scales(population, groups, nodes, cpus, seed) if has_scales else None
     lines = [
         f"A hypothetical cluster of {nodes} nodes like {like.name}: no such machine was measured.",
         f"{population.kernel} of each of its {nodes * cpus} CPUs is drawn (seed {seed}) from a population with the "

@@ -205,10 +205,9 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
     if topology:
         update["topology"] = topology_for(platform.topology, nodes, platform.name)
     if (population := platform.population) is not None:
-        counts = {"group_of_node": nodes, "scale_of_cpu": nodes * had.cpus}
         cyclic = {
             name: tuple(islice(cycle(values), count)) if (values := getattr(population, name)) else None
-            for name, count in counts.items()
+            for name, count in {"group_of_node": nodes, "scale_of_cpu": nodes * had.cpus}.items()
         }
         update["population"] = population.model_copy(update=cyclic)
     tables = [piece.per_cpu for model in platform.kernels for piece in model.pieces if piece.per_cpu is not None]
@@ -259,10 +258,9 @@ def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
             by_node: dict[int, list[tuple[float, ...]]] = {}
             for row in table.rows:
                 by_node.setdefault(int(row[0]) - had.first_number, []).append(row)
-            named = nodes if nodes < had.count or _continues(table, had, nodes) else had.count
             rows = tuple(
                 (float(had.first_number + node), *row[1:])
-                for node in range(named)
+                for node in range(nodes if nodes < had.count or _continues(table, had, nodes) else had.count)
                 for row in by_node.get(node % had.count, ())
             )
             piece = piece.model_copy(update={"per_cpu": table.model_copy(update={"rows": rows})})  # noqa: PLW2901

@@ -90,7 +90,12 @@ def guessed_network(link: Link) -> dict[str, Any]:
         "busy": _busy(inside),
     }
     if link.is_ethernet:
-        between = _of_tcp(link.latency_s, min(link.width_Bps, TCP_FLOW_BPS))
+        flow_Bps, frames = min(link.width_Bps, TCP_FLOW_BPS), TCP_FRAMES - OF_SENDER - OF_RECEIVER
+        between = [
+            _eager(0, link.latency_s, OF_LINK, flow_Bps, TCP_COPIES_S_PER_BYTE),
+            _eager(TCP_FRAME_BYTES, link.latency_s, frames, flow_Bps, TCP_COPIES_S_PER_BYTE),
+            _rendezvous(TCP_EAGER_BYTES, link.latency_s, TCP_HANDSHAKE, flow_Bps),
+        ]
     else:
         between = _segments(link.latency_s, SHARE_OF_LINK * link.width_Bps)
     return {
@@ -105,14 +110,6 @@ def _segments(latency_s: float, bandwidth_Bps: float) -> Segments:
     return [
         _eager(0, latency_s, OF_LINK, bandwidth_Bps, (COPY_S_PER_BYTE, COPY_S_PER_BYTE)),
         _rendezvous(EAGER_BYTES, latency_s, HANDSHAKE, bandwidth_Bps),
-    ]
-
-
-def _of_tcp(latency_s: float, bandwidth_Bps: float) -> Segments:
-    return [
-        _eager(0, latency_s, OF_LINK, bandwidth_Bps, TCP_COPIES_S_PER_BYTE),
-        _eager(TCP_FRAME_BYTES, latency_s, TCP_FRAMES - OF_SENDER - OF_RECEIVER, bandwidth_Bps, TCP_COPIES_S_PER_BYTE),
-        _rendezvous(TCP_EAGER_BYTES, latency_s, TCP_HANDSHAKE, bandwidth_Bps),
     ]
 
 

@@ -260,8 +260,7 @@ def value_of(polynomial: Polynomial, m: float, n: float, k: float) -> float:
 def mean_s(model: KernelModel, m: float, n: float, k: float, *, crowded: bool = True) -> float:
     """Mean duration of a call on a cpu without coefficients of its own; `crowded`: while all other cores compute."""
     table = model.crowding_table
-    crowding = table[-1][1] if crowded and table else 0.0
-    return value_of(piece_of(model, m, n, k).mean, m, n, k) * (1.0 + crowding)
+    return value_of(piece_of(model, m, n, k).mean, m, n, k) * (1.0 + (table[-1][1] if crowded and table else 0.0))
 
 
 def models_of(models: Iterable[KernelModel], kernels: Iterable[str], threads: int) -> dict[str, KernelModel]:

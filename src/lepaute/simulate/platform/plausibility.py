@@ -50,7 +50,7 @@ def implausible(platform: Platform) -> list[str]:
     return [*sentences, *_network(platform), *_spreads(platform)]
 
 
-def is_fitted(platform: Platform) -> bool:
+def _is_fitted(platform: Platform) -> bool:
     """Whether measurements, and nobody's hand, gave the platform its numbers."""
     return platform.archive_id is not None
 
@@ -111,7 +111,7 @@ def _kernel(model: KernelModel, where: str, platform: Platform) -> Iterator[str]
     duration_s = mean_s(model, *UPDATE)
     sd_s = value_of(piece_of(model, *UPDATE).noise.sd, *UPDATE)
     if not odd and duration_s > 0.0 and sd_s > 3.0 * duration_s:
-        meant = POOR_FIT if is_fitted(platform) else "noise.sd is in seconds, not in per cent"
+        meant = POOR_FIT if _is_fitted(platform) else "noise.sd is in seconds, not in per cent"
         yield f"{where}: its noise has {sd_s / duration_s:.3g} times its mean; {meant}"
 
 
@@ -155,8 +155,7 @@ def _durations(model: KernelModel, where: str) -> Iterator[str]:
     low, high = _CALL_S if size == 1 else _ELEMENT_S
     each_s = duration_s / size
     # A duration of 0 or less may be of a call that the model was not fitted to.
-    fitted = piece_of(model, *_BLOCK).range or {}
-    outside = any(not least <= _BLOCK[0] <= most for least, most in fitted.values())
+    outside = any(not least <= _BLOCK[0] <= most for least, most in (piece_of(model, *_BLOCK).range or {}).values())
     if not low <= each_s <= high and not (duration_s <= 0.0 and outside):
         unit = "a call" if size == 1 else "an element"
         yield f"{where}: {each_s:.3g} s {unit}; {low:.0e} to {high:.0e} s are usual: coefficients are seconds per term"
@@ -218,7 +217,7 @@ def _spreads(platform: Platform) -> Iterator[str]:
     for field, spread in spreads.items():
         # The model of a kernel of some calls of a microsecond may be wrong by its own size.
         if spread > _SPREAD and not (field.startswith("kernels") and spread < _SPREAD_OF_KERNELS):
-            yield f"{field} is {spread:.3g}; {POOR_FIT if is_fitted(platform) else 'it is a fraction, 0.02 for 2 %'}"
+            yield f"{field} is {spread:.3g}; {POOR_FIT if _is_fitted(platform) else 'it is a fraction, 0.02 for 2 %'}"
     slow = platform.slow_state
     if slow is not None and (slow.share >= _SLOW_SHARE or slow.factor >= _SLOW_FACTOR):
         yield (

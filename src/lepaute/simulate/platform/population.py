@@ -163,20 +163,3 @@ def shipped_population(name: str) -> dict[str, Any] | None:
     path = FOLDER / f"{POPULATION_OF[name]}.yaml"
     content: dict[str, Any] = read_yaml(read_text(path, "a shipped population"), str(path))
     return content
-
-
-def population_text(population: Population, header: str) -> str:
-    """The YAML form of `population`, after the lines of `header` as comments; ten digits of each number."""
-    import yaml
-
-    content = _rounded(population.model_dump(mode="json", exclude_none=True))
-    text: str = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
-    return "".join(f"# {line}\n" for line in header.splitlines()) + text
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_rounded(inner) for inner in value]
-    return float(f"{value:.10g}") if isinstance(value, float) else value

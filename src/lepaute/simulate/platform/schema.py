@@ -271,8 +271,7 @@ class Power(Value):
         computing_W, communicating_W = (
             (busy - self.idle_W) / cores for busy in (self.computing_W, self.communicating_W)
         )
-        idle_j = nodes * self.idle_W * time_s
-        return idle_j + computing_W * computing_core_s + communicating_W * communicating_core_s
+        return nodes * self.idle_W * time_s + computing_W * computing_core_s + communicating_W * communicating_core_s
 
 
 class Blas(Value):

@@ -1,6 +1,7 @@
 """A platform in words and small tables, for a person: on one screen, or all of it."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import exp
 
 from lepaute.kit.text import counted, duration, percent, quantity, seconds, significant, size_text
@@ -111,8 +112,7 @@ def _population(population: Population) -> Iterator[str]:
         common = population.covariance_common
         for at, (term, mean) in enumerate(zip(population.terms, group.mean, strict=True)):
             days = temporal[at][at] + (0.0 if common is None else common[at][at])
-            spatial = group.covariance_spatial[at][at]
-            cpus, across = (significant(variance**0.5, 2) for variance in (spatial, days))
+            cpus, across = (significant(variance**0.5, 2) for variance in (group.covariance_spatial[at][at], days))
             line = f"  {term:<6} {significant(mean, 4)}; sd {cpus} between CPUs, {across} between days"
             if log_scale is not None and (log_sd := log_scale[at][at] ** 0.5) > 0.0:
                 least, most = (significant(exp(log), 2) for log in (-log_sd, log_sd))
@@ -294,10 +294,7 @@ def _messages(segments: Sequence[Segment] | None) -> str:
     first, last = segments[0], segments[-1]
     short_s = first.latency_s + first.send[0] + first.receive[0]
     text = f"{seconds(short_s)} for a short message, {quantity(last.bandwidth_Bps / 1e9, 'GB/s')} for a long one"
-    changes = [
-        after for before, after in zip(segments, segments[1:], strict=False) if before.protocol != after.protocol
-    ]
-    if changes:
+    if changes := [after for before, after in pairwise(segments) if before.protocol != after.protocol]:
         text += "; " + ", ".join(f"{_PROTOCOLS[part.protocol]} above {size_text(part.above_bytes)}" for part in changes)
     return text
 

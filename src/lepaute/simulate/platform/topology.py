@@ -175,8 +175,7 @@ def _cable_bound(topology: Topology) -> int:
         return sum(count * parents * each for count, parents, each in zip(below, up, cables, strict=False))
     if topology.kind == "dragonfly":
         (groups, between), (chassis, black), (routers, green), (nodes,) = sizes
-        inside = chassis * routers * (nodes + chassis * black + routers * green)
-        return groups * (groups * between + inside)
+        return groups * (groups * between + chassis * routers * (nodes + chassis * black + routers * green))
     return len(sizes[0]) * (topology.node_count or 0)
 
 

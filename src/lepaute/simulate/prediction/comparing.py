@@ -174,7 +174,7 @@ class Pairing:
         """Pairing of an application under its conditions and another one under others."""
         one, two = before.platform, after.platform
         shared = share_errors(one, two, reference, other)
-        own_sd = own_relative_sd(one, two) if shared and before.layers.days else 0.0
+        own_sd = _run_relative_sd(one, two) if shared and before.layers.days else 0.0
         assumed = one.models != two.models and bool(one.assumed or two.assumed)
         return cls(shared, _runs_differ(before) or _runs_differ(after), own_sd, assumed)
 
@@ -277,7 +277,7 @@ def share_errors(one: Platform, other: Platform, *applications: Application) -> 
     """Whether the same draws mean the same errors on both: one set of kernels, fitted or guessed once, and one layer of
     days, or variants of such; applications : what runs on either."""
     same = one is other or any(
-        (_fitted_together(*pair) or guessed_alike(*pair))
+        (_fitted_together(*pair) or _guessed_alike(*pair))
         and pair[0].days == pair[1].days
         and drawn_alike(pair[0].population, pair[1].population)
         for pair in ((one, other), (one.models, other.models))
@@ -291,7 +291,7 @@ def _fitted_together(one: Platform, other: Platform) -> bool:
     return one.kernels == other.kernels or one.models.kernels == other.models.kernels
 
 
-def guessed_alike(one: Platform, other: Platform) -> bool:
+def _guessed_alike(one: Platform, other: Platform) -> bool:
     """Whether the kernels of both are the same guesses at two speeds: nothing was measured, the same kernel lends each
     its form, and what is assumed of each has the same error.
 
@@ -314,7 +314,7 @@ def guessed_alike(one: Platform, other: Platform) -> bool:
     return errors_of_one == errors_of_other
 
 
-def own_relative_sd(one: Platform, other: Platform) -> float:
+def _run_relative_sd(one: Platform, other: Platform) -> float:
     """Standard deviation of the ratio of times on two machines that are guessed alike, by what differs between them
     whatever was guessed: the effect of the day, which the same draw gives both. 0 if it is one machine."""
     if _fitted_together(one, other):

@@ -282,9 +282,7 @@ def _on(nodes: Sequence[int], per_node: int, hpl: Hpl) -> RankMapping:
 
 def _smaller(hpl: Hpl, platform: Platform, nodes: Sequence[int], per_node: int, grid: tuple[int, int] | None) -> Hpl:
     """The job on the nodes that are left: on the grid that is asked for, or the fastest without noise."""
-    ranks = len(nodes) * per_node
-    if hpl.ranks < ranks:  # the last node of the job was not full
-        ranks = min(ranks, hpl.ranks)
+    ranks = min(len(nodes) * per_node, hpl.ranks)  # the last node of the job may not have been full
     if grid is not None:
         if grid[0] * grid[1] > ranks:
             raise InputError(f"the grid without the node is {grid[0]}x{grid[1]}; there are {ranks} ranks")

@@ -143,7 +143,7 @@ def plot_sweep(sweep: "Sweep", path: Path | None = None, axes: "Axes | None" = N
     rate, or the shortest time, are drawn, of each problem as many; the axis says of how many.
     """
     predictions, problems = sweep.predictions, sweep.problems
-    quantity, factor = quantity_axis(predictions)
+    quantity, factor = _quantity_axis(predictions)
     most = MAX_LINES if len(problems) == 1 else max(1, MAX_LINES // len(problems))
     drawn = [one for problem in problems for one in problem.by_speed[:most]]
     kinds = {id(one): ("cannot be told from it", BEST, "o", 6.0) for problem in problems for one in problem.bests[1:]}
@@ -249,7 +249,7 @@ def plot_scaling(points: "Sequence[ScalingPoint]", path: Path | None = None) -> 
     return shown_once(figure, path)
 
 
-def quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
+def _quantity_axis(predictions: "Sequence[Prediction]") -> tuple[str, float]:
     """The label of an axis of rates, or else of times, in the unit that suits the highest, and its factor."""
     rates = [prediction.rate.mean for prediction in predictions if prediction.rate is not None]
     rate = predictions[0].application.rate

@@ -337,11 +337,11 @@ def remedy_of(cases: Sequence["Case"], apart: Sequence["Case"]) -> str | None:
     """The calibration that makes more of the cases comparable of which those `apart` are not; None as for Sweep."""
     sizes = {getattr(application, "nb", None) for application, _ in cases}
     if any(_is_new_block_size(case) for case in apart):
-        return calibration_of(sorted(size for size in sizes if size is not None))
+        return _calibration_of(sorted(size for size in sizes if size is not None))
     return LARGER if any(_is_of_quick_calibration(case) for case in apart) else None
 
 
-def calibration_of(block_sizes: Sequence[int]) -> str:
+def _calibration_of(block_sizes: Sequence[int]) -> str:
     """The command that covers these block sizes, in increasing order, the smallest and the largest among them."""
     chosen = [block_sizes[0]]
     ratio = max(MIN_RATIO, (block_sizes[-1] / block_sizes[0]) ** (1.0 / (MAX_BLOCK_SIZES - 1)))

@@ -273,8 +273,7 @@ def simulator_of(
     layers: Layers, application: Application, engine: Engine, conditions: Conditions, repeat: int
 ) -> Simulator:
     """Simulator of runs that draw these layers alone; sampled where that is possible."""
-    sampled = engine.samples and "sampled" in application.about.fidelities
-    fidelity = "sampled" if sampled else conditions.fidelity
+    fidelity = "sampled" if engine.samples and "sampled" in application.about.fidelities else conditions.fidelity
     simulator = engine.on(replace(conditions, layers=layers, fidelity=fidelity, trace=None, repeat=repeat))
     simulator.prepare(application)
     return simulator

@@ -426,13 +426,11 @@ def other_mpi_of(path: Path) -> str | None:
 
 def _real_routines(program: Path, library: Path, loaded: dict[str, Path | None]) -> list[str]:
     undefined = _symbols(program, "--undefined-only") - _symbols(library, "--defined-only")
-    warnings = []
-    for name, path in loaded.items():
-        if path is not None and _BLAS_LIBRARY.match(name) and (real := undefined & _symbols(path, "--defined-only")):
-            warnings.append(
-                f"simblas has no {_list(real)}: that of {name} runs, on numbers that mean nothing, at no cost"
-            )
-    return warnings
+    return [
+        f"simblas has no {_list(real)}: that of {name} runs, on numbers that mean nothing, at no cost"
+        for name, path in loaded.items()
+        if path is not None and _BLAS_LIBRARY.match(name) and (real := undefined & _symbols(path, "--defined-only"))
+    ]
 
 
 def _collectives(program: Path, ranks: int, chosen: str | None, drawn: Sequence[str]) -> list[str]:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.quantities import checked_pattern
 from lepaute.kit.temporary import plain_name, temporary_folder
+from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
+from lepaute.simulate.native import RunProgress
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
 from lepaute.simulate.smpi.building import (
@@ -50,11 +53,6 @@ from lepaute.simulate.smpi.process import (
 from lepaute.simulate.smpi.request import Computing, Files, Folding, check_copies, check_limits, request_text
 from lepaute.simulate.smpi.warnings import network_warnings
 from lepaute.simulate.tracing import nodes_of
-
-if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
-    from lepaute.simulate.native import RunProgress
-    from lepaute.simulate.platform.schema import Platform
 
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _MIN_TEST_S = 1e-8
@@ -256,8 +254,7 @@ def _of_the_program(on_complaint: Callable[[str], None] | None) -> Callable[[str
 
 def settings_of(platform: "Platform", ranks: int, options: Options, folder: Path) -> dict[str, str]:
     """Settings that the file of the platform does not decide; they win over those in it."""
-    selector = {} if options.collectives is None else {"smpi/coll-selector": COLLECTIVES[options.collectives]}
-    return selector | {
+    return ({} if options.collectives is None else {"smpi/coll-selector": COLLECTIVES[options.collectives]}) | {
         "network/model": "SMPI",  # as smpirun says
         "smpi/np": str(ranks),
         "smpi/hostfile": str(folder / "hostfile"),

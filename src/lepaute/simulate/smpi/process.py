@@ -279,6 +279,5 @@ def _of_signal(ended: Ended, has_blas: bool) -> str:
 
 
 def _last_line(ended: Ended) -> str:
-    program_lines = OwnLines()
-    lines = [line for line in (*ended.stdout[-5:], *filter(program_lines.keeps, ended.stderr)) if line.strip()]
+    lines = [line for line in (*ended.stdout[-5:], *filter(OwnLines().keeps, ended.stderr)) if line.strip()]
     return re.sub(r"\s+", " ", lines[-1].strip())[:300] if lines else "it printed nothing"

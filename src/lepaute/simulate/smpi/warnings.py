@@ -17,7 +17,7 @@ MIN_SHARE = 0.001  # of it; below, an extrapolation is not worth a sentence
 
 
 def program_warnings(run: EmulatedRun, platform: "Platform", options: "Options") -> list[str]:
-    warnings = [*run.warnings, *routine_warnings(run, platform)]
+    warnings = [*run.warnings, *_routine_warnings(run, platform)]
     if run.threads:
         warnings.append(
             f"the ranks started {counted(run.threads, 'thread')} of their own, whose computing takes no simulated "
@@ -71,7 +71,7 @@ def network_warnings(platform: "Platform") -> list[str]:
     return warnings
 
 
-def routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
+def _routine_warnings(run: EmulatedRun, platform: "Platform") -> list[str]:
     """What was charged without a model, outside of the range of one, or not at all."""
     warnings = [
         use.extrapolated(name, platform)

@@ -153,8 +153,7 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
     kernels = trace.kind == KERNEL
-    names_of = (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (GAPS, OTHER), (trace.names, COMPUTE))
-    for names, category in names_of:
+    for names, category in (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (GAPS, OTHER), (trace.names, COMPUTE)):
         rows = kernels & trace.named(names)
         parts[rows, category] = trace.duration_s[rows]
         kernels &= ~rows
@@ -265,8 +264,7 @@ class Finding:
     def sentence(self) -> str:
         """82.4 % of the ranks' time is computing, 10.7 % waiting, 6.4 % transfer; rank 3 waits most, ..."""
         largest = sorted(self.shares.items(), key=lambda one: -one[1])
-        phrases = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
-        first, *others = phrases
+        first, *others = [f"{percent(share)} {name}" for name, share in largest if share >= MIN_SHARE] or ["nothing"]
         parts = ", ".join([first.replace(" % ", " % of the ranks' time is ", 1), *others])
         waiting = self.waiting
         if waiting is None:

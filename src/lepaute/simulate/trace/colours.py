@@ -69,7 +69,7 @@ CLASS_OF_CATEGORY = (DGEMM, CALL_OVERHEAD, WAITING, MOVING, CONTENDING, PROBING,
 OTHER_COMPUTING = frozenset({"sweep", "first_touch"})
 
 
-def class_of_kernel(name: str) -> int:
+def _class_of_kernel(name: str) -> int:
     """The class in CALLS of a kernel, by its name."""
     if "gemm" in name:
         return DGEMM
@@ -88,7 +88,7 @@ def classes(trace: Trace, parts: NDArray[Any]) -> NDArray[Any]:
     beside_computing = slice(breakdown.OVERHEAD, breakdown.OTHER)
     seconds[:, CLASS_OF_CATEGORY[beside_computing]] = parts[:, beside_computing]
     if len(trace):
-        place_of_name = numpy.array([class_of_kernel(name) for name in trace.names])
+        place_of_name = numpy.array([_class_of_kernel(name) for name in trace.names])
         kernels = numpy.flatnonzero(trace.kind == KERNEL)
         seconds[kernels, place_of_name[trace.name[kernels]]] += parts[kernels, breakdown.COMPUTE]
     return seconds

@@ -103,8 +103,7 @@ class Consistency:
         beyond = numpy.flatnonzero((trace.kind == MPI) & (trace.peer >= self.ranks) & (count > 0))
         if len(beyond):
             row = int(beyond[0])
-            name = trace.names[trace.name[row]]
-            role = "root" if name in _ROOTED else "peer"
+            role = "root" if trace.names[trace.name[row]] in _ROOTED else "peer"
             self._refuse(trace, row, f"its {role} is {trace.peer[row]}, and the trace has {ranks_text(self.ranks)}")
 
     def _refuse(self, trace: Trace, row: int, text: str) -> None:

@@ -167,9 +167,8 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
         used.update(numpy.flatnonzero((shares > 0.5 / STRIP).any(axis=0)).tolist())
         edges = numpy.round(numpy.cumsum(shares, axis=1) * STRIP)
         levels = numpy.arange(STRIP) + 0.5
-        chosen = (levels[:, None, None] > edges[None, :, :]).sum(axis=2).clip(0, colours.NOTHING)
         axis.imshow(
-            palette[chosen],
+            palette[(levels[:, None, None] > edges[None, :, :]).sum(axis=2).clip(0, colours.NOTHING)],
             extent=(window.low_s, window.high_s, row - 0.36, row + 0.28),
             aspect="auto",
             interpolation="nearest",
@@ -249,8 +248,7 @@ def _label_ranks(axis: Any, trace: Trace, window: Window) -> None:
     several = isinstance(nodes, list) and len(set(nodes)) > 1
     ranks = [window.ranks[row] for row in rows]
     hosts = (f" · {node_name(trace, nodes[rank])}" if several and nodes and rank < len(nodes) else "" for rank in ranks)
-    labels = [f"rank {rank}{host}" for rank, host in zip(ranks, hosts, strict=True)]
-    axis.set_yticks(list(rows), labels, fontsize=8)
+    axis.set_yticks(list(rows), [f"rank {rank}{host}" for rank, host in zip(ranks, hosts, strict=True)], fontsize=8)
     axis.tick_params(axis="y", length=0)
     axis.spines[["top", "right", "left"]].set_visible(False)
 

@@ -53,8 +53,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
     known: dict[str, Any] = {"source": "simulation", "engine": "GOAL", "application": "a schedule"}
     further = counted(reader.further, "operation")
     known["warnings"] = [f"{further} on other cpus than 0, taken for that one"] if reader.further else []
-    calls = _Run(str(path), reader.calls).calls_of(reader.operations)
-    return calls.trace(known | {"ranks": reader.ranks}, metadata)
+    return _Run(str(path), reader.calls).calls_of(reader.operations).trace(known | {"ranks": reader.ranks}, metadata)
 
 
 class _Reader:

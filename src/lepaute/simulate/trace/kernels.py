@@ -62,8 +62,7 @@ def read_kernels(path: Path) -> KernelCalls:
             rows = numpy.fromfile(file, dtype=record)
     except OSError as problem:
         raise InputError(f"{path}: cannot be read: {problem.strerror}") from None
-    rest = (path.stat().st_size - HEAD_BYTES - size) % record.itemsize
-    if rest:
+    if (path.stat().st_size - HEAD_BYTES - size) % record.itemsize:
         raise InputError(f"{path}: ends inside call {len(rows)}; the file is truncated")
     kinds = {"rank": "int32", "name": "int32", "start_s": "float64", "duration_s": "float64", "numbers": "float64"}
     calls = KernelCalls(names, *(rows[column].astype(kind) for column, kind in kinds.items()))
@@ -89,17 +88,15 @@ def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     is_mpi = numpy.array([name.startswith("MPI_") for name in kernels.names] or [False])[kernels.name]
     mpi_names = sorted({kernels.names[code] for code in numpy.unique(kernels.name[is_mpi])})
     anonymous = trace.named((COMPUTING,)) & (trace.kind == KERNEL)
-    replaced = trace.named(mpi_names) & (trace.kind == MPI)
-    other = trace.where(~anonymous & ~replaced)
+    other = trace.where(~anonymous & ~(trace.named(mpi_names) & (trace.kind == MPI)))
     names = list(dict.fromkeys((*trace.names, *kernels.names, COMPUTING)))
-    place = numpy.array([names.index(name) for name in kernels.names] or [0])
     numbers = kernels.numbers
     kernel_columns: dict[str, NDArray[Any]] = {
         "rank": kernels.rank,
         "start_s": kernels.start_s,
         "duration_s": kernels.duration_s,
         "kind": numpy.where(is_mpi, MPI, KERNEL),
-        "name": place[kernels.name],
+        "name": numpy.array([names.index(name) for name in kernels.names] or [0])[kernels.name],
         "size_bytes": numpy.where(is_mpi, numbers[:, 0], 0.0),
         "peer": numpy.where(is_mpi, numbers[:, 1], -1.0),
         "tag": numpy.where(is_mpi, numbers[:, 2], -1.0),

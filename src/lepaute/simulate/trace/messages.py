@@ -142,8 +142,7 @@ def completions(trace: Trace) -> NDArray[Any]:
     posts = numpy.flatnonzero(known & trace.named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
     waits = numpy.flatnonzero(known & trace.named(WAITS | PROBES))
     if len(posts) and len(waits):
-        width = int(trace.completion.max()) + 1
-        keys = trace.rank.astype("int64") * width + trace.completion
+        keys = trace.rank.astype("int64") * (int(trace.completion.max()) + 1) + trace.completion
         order = waits[numpy.argsort(keys[waits], kind="stable")]
         at = order[numpy.searchsorted(keys[order], keys[posts]).clip(max=len(order) - 1)]
         found[posts] = numpy.where(keys[at] == keys[posts], at, -1)

@@ -162,8 +162,7 @@ class _Archive:
         else:
             is_gap = type_ in ("BufferFlush", "MeasurementOnOff")
             if type_ == "BufferFlush":
-                stop_s = (event.stop_time - self.first) / self.resolution
-                self.calls.gaps[rank.number, FLUSH].append((time_s, stop_s))
+                self.calls.gaps[rank.number, FLUSH].append((time_s, (event.stop_time - self.first) / self.resolution))
             elif is_gap:
                 self.calls.gap(rank.number, NOT_MEASURED, time_s, begins=event.measurement_mode == self.off)
             if not rank.called:

@@ -175,10 +175,10 @@ def _table(title: str, head: Any, rows: Any) -> dict[str, Any]:
 
 
 def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tuple[Any, Any]:
-    whole_s = float(time_s.sum())
+    total_s = float(time_s.sum())
     largest = numpy.argsort(-time_s, kind="stable")[:MAX_TABLE_ROWS]
     rows = [
-        (one[at], other[at] if other[at] >= 0 else "not known", time_s[at], percent(float(time_s[at]) / whole_s))
+        (one[at], other[at] if other[at] >= 0 else "not known", time_s[at], percent(float(time_s[at]) / total_s))
         for at in largest
     ]
     return in_common_unit(("rank that waits", "for rank", "time", "share of all"), rows, (2,))

@@ -118,8 +118,7 @@ class PajeReader:
                     value: int | bytes = 0
                     if kind >= PUSH:
                         value = words[places[3]] if kind >= START else value_of[words[places[3]]]
-                    has_size = 0 < size_at < len(words) and words[size_at] != b"NA"
-                    size = float(words[size_at]) if has_size else NAN
+                    size = float(words[size_at]) if 0 < size_at < len(words) and words[size_at] != b"NA" else NAN
                     yield kind, number, time_s, type_of[words[places[1]]], container, value, size
                 elif kind != _PASSED_OVER:
                     event = self._definition(kind, [words[place] for place in places], number)
@@ -230,10 +229,9 @@ class PajeReader:
         kind, places, size_at = self._layouts[words[0]]
         if places and max(places) >= len(words):
             return InputError(f"{where}: has {len(words)} words, expected {1 + max(places)}; the line is truncated")
-        names = next(needed for known, needed in _KINDS.values() if known == kind)
         of_container = ("container", "start", "end", *(["name"] if kind == DESTROY else []))
         known_of = {"type": self._type_of, "value": self._value_of, **dict.fromkeys(of_container, self._container_of)}
-        for name, place in zip(names, places, strict=True):
+        for name, place in zip(next(needed for known, needed in _KINDS.values() if known == kind), places, strict=True):
             word = _shown(words[place])
             if name in known_of and words[place] not in known_of[name]:
                 what = "container" if name in ("start", "end", "name") else name
@@ -247,8 +245,7 @@ class PajeReader:
 
 def _quoted(line: bytes) -> list[bytes]:
     """Words of a line in which "some are several"."""
-    parts = enumerate(line.split(b'"'))
-    return [word for place, part in parts for word in ([part] if place % 2 else part.split())]
+    return [word for place, part in enumerate(line.split(b'"')) for word in ([part] if place % 2 else part.split())]
 
 
 def _text(words: bytes) -> str:

@@ -51,8 +51,7 @@ def convert(path: Path, metadata: Mapping[str, Any] | None = None) -> Trace:
 
 def further_files(path: Path) -> list[Path]:
     """The .pcf beside a .prv, of the same name; each may be compressed."""
-    plain = path.with_suffix("") if path.suffix in _COMPRESSED else path
-    names = plain.with_suffix(".pcf")
+    names = (path.with_suffix("") if path.suffix in _COMPRESSED else path).with_suffix(".pcf")
     packed = [file for end in _COMPRESSED if (file := names.with_name(names.name + end)).is_file()]
     return [names] if names.is_file() or not packed else packed[:1]
 

@@ -106,8 +106,7 @@ def read_foreign(path: Path, metadata: Mapping[str, Any] | None = None, *, rate:
 def files_of(path: Path) -> list[Path]:
     """All that a trace consists of, in order: the file itself; of a folder or a list those in it."""
     if path.is_dir() or path.suffix == ".otf2":
-        folder = path if path.is_dir() else path.parent
-        return sorted(each for each in folder.rglob("*") if each.is_file())
+        return sorted(each for each in (path if path.is_dir() else path.parent).rglob("*") if each.is_file())
     kind = kind_of(path)
     if kind not in ("time_independent", "paraver"):
         return [path]

@@ -72,12 +72,11 @@ def description_fields(trace: Trace) -> list[tuple[str, str]]:
 def facts(trace: Trace) -> dict[str, Any]:
     """Facts of `description`, as values for JSON; times in seconds, sizes in bytes."""
     known = trace.step[trace.step >= 0]
-    spanned = [float(trace.start_s.min()), float(trace.end_s.max())] if len(trace) else None
     return {
         "headline": headline(trace),
         "metadata": trace.metadata,
         "ranks": [int(rank) for rank in trace.ranks],
-        "span_s": spanned,
+        "span_s": [float(trace.start_s.min()), float(trace.end_s.max())] if len(trace) else None,
         "steps": [int(known.min()), int(known.max())] if len(known) else None,
         "calls": calls(trace),
     }

@@ -284,8 +284,7 @@ def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[A
     table = collective[numpy.argsort(rows.rank[collective], kind="stable")].reshape(ranks, -1)
     if (rows.rank[table] != rows.rank[table[:, :1]]).any() or (rows.name[table] != rows.name[table[:1]]).any():
         return unknown
-    waits = rows.named(ALL_TO_ALL)[table[0]]
-    if (end_s[table].min(axis=0) < start_s[table].max(axis=0))[waits].any():
+    if (end_s[table].min(axis=0) < start_s[table].max(axis=0))[rows.named(ALL_TO_ALL)[table[0]]].any():
         return unknown
     unknown[collective] = 0
     return unknown

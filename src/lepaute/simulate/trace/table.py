@@ -254,7 +254,6 @@ def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path
     path = path_of(path, "the trace")
     if not path.exists():
         raise InputError(f"{path}: no such file; `lepaute record -o` writes traces")
-    known = {*(name for name, _, _ in NUMBERS), *TEXTS}
     if not path.is_dir():
         with unpacked(path, "a trace") as content, path.open("rb") as stored:
             is_parquet = content.read(4) == b"PAR1"
@@ -262,7 +261,7 @@ def open_trace(path: str | Path, most_bytes: int) -> "tuple[pq.ParquetFile, Path
                 raise InputError(f"{path}: is compressed; a Parquet file is so inside: unpack it")
     if path.is_dir() or not is_parquet:
         raise InputError(f"{path}: of no format that is read: {FORMATS_TEXT}")
-    file = open_parquet(path, str(path), most_bytes=most_bytes, columns=known)
+    file = open_parquet(path, str(path), most_bytes=most_bytes, columns={*(name for name, _, _ in NUMBERS), *TEXTS})
     refuse_bytes(str(path), file.metadata.num_rows * ROW_BYTES, most_bytes)
     return file, path, _metadata(path, file.schema_arrow.metadata or {})
 

@@ -87,8 +87,7 @@ def segments(trace: Trace, seconds: NDArray[Any], most: int) -> Segments:
     whole_s = max(high_s - low_s, 1e-9)
     rows, place = numpy.nonzero(seconds > 0)
     length_s = seconds[rows, place]
-    before_s = numpy.cumsum(seconds, axis=1)[rows, place] - length_s
-    start_s = trace.start_s[rows] + before_s
+    start_s = trace.start_s[rows] + (numpy.cumsum(seconds, axis=1)[rows, place] - length_s)
     of_rank = numpy.searchsorted(ranks, trace.rank[rows])
     keys, code = numpy.unique(trace.name[rows].astype("int64") * (NOTHING + 1) + place, return_inverse=True)
     kinds = [(trace.names[key // (NOTHING + 1)], int(key % (NOTHING + 1))) for key in keys.tolist()]

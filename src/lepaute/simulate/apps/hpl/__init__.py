@@ -64,10 +64,9 @@ class HplFiles(Files):
         runs = [each.application for each in predictions if isinstance(each.application, Hpl)]
         if self.dat is not None:
             return hpl_out.report(hpl_dat.read_hpl_dat(self.dat), predictions)
-        parts = hpl_dat.by_file(zip(runs, predictions, strict=True))
         return "\n".join(
             hpl_out.report(hpl_dat.HplDat.covering([run for run, _ in part]), [result for _, result in part])
-            for part in parts
+            for part in hpl_dat.by_file(zip(runs, predictions, strict=True))
         )
 
     def write(self, predictions: "Sequence[prediction.Prediction]") -> None:

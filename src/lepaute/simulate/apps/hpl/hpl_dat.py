@@ -103,7 +103,7 @@ class DatLines:
         if len(values) < count and not LIKE_A_NUMBER.match("".join(words[len(values) : len(values) + 1])):
             given = counted(len(values), "value")
             self._fail(f"{what} has {given} where {count} were announced; add values or correct the number")
-        seen = words_as_hpl_counts(line, count)
+        seen = _words_as_hpl_counts(line, count)
         if seen != words:
             self._fail(
                 f"{what}: HPL itself would read {' '.join(seen)} here, since it steps over one blank only "
@@ -133,7 +133,7 @@ class DatLines:
         raise InputError(f"{self._name}:{self.line}: {problem}")
 
 
-def words_as_hpl_counts(line: str, count: int) -> list[str]:
+def _words_as_hpl_counts(line: str, count: int) -> list[str]:
     """The words that HPL's own way of going along a line finds.
 
     It takes the next word after any blanks, but then steps on by the length of the word and one character from where it
@@ -276,7 +276,7 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
     try:
         return _parsed(lines)
     except InputError:
-        found = first_misplaced(lines.lines[: lines.line])
+        found = _first_misplaced(lines.lines[: lines.line])
         if found is None:
             raise
     meant = {dat.line: dat.what for _, dat in places()}
@@ -354,7 +354,7 @@ _PATTERNS = {
 }
 
 
-def first_misplaced(lines: Sequence[str]) -> tuple[int, str, int] | None:
+def _first_misplaced(lines: Sequence[str]) -> tuple[int, str, int] | None:
     """The first of the lines, from the file's first on, that has the label of another one; the label, and whose."""
     for number, text in enumerate(lines, start=1):
         words = text.split()

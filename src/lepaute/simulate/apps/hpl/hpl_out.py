@@ -51,7 +51,7 @@ def report(dat: "HplDat", predictions: Sequence["Prediction"]) -> str:
         "",
         "T/V: mapping, DEPTH, BCAST, RFACT, NDIV, PFACT, NBMIN. Time and Gflops: means of the runs.",
         "",
-        *parameter_lines(dat),
+        *_parameter_lines(dat),
         "",
         "=" * WIDTH,
         RESULTS_HEADER + ("" if runs == 1 else "   95 % interval of time and of Gflops"),
@@ -79,7 +79,7 @@ def real_report(title: str, runs: "Sequence[tuple[Hpl, float, datetime]]") -> st
     for of_file in by_file(runs):
         lines = [
             *("=" * WIDTH, title, "=" * WIDTH, ""),
-            *parameter_lines(HplDat.covering([hpl for hpl, _, _ in of_file])),
+            *_parameter_lines(HplDat.covering([hpl for hpl, _, _ in of_file])),
             *("", "=" * WIDTH, RESULTS_HEADER, "-" * WIDTH),
             *(
                 line
@@ -95,7 +95,7 @@ def real_report(title: str, runs: "Sequence[tuple[Hpl, float, datetime]]") -> st
     return "\n".join(reports)
 
 
-def parameter_lines(dat: "HplDat") -> list[str]:
+def _parameter_lines(dat: "HplDat") -> list[str]:
     """The parameters as HPL lists them, eight values of a list on a line."""
     lines = []
     for field, place in places():

@@ -48,7 +48,7 @@ class KernelCallTable:
 def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1) -> KernelCallTable:
     """The kernel calls of a run, from a simulated one: some ranks of some steps stand for all.
 
-    Ranks are drawn by the seed; see `steps_meant` for the steps. Sizes hardly depend on the
+    Ranks are drawn by the seed; see `_steps_meant` for the steps. Sizes hardly depend on the
     platform (only where an update is cut at a probe that finds a message), times do.
 
     platform : where it runs, or None for nodes like those of the shipped `dahu`, as many as it takes
@@ -74,7 +74,7 @@ def kernel_calls(hpl: Hpl, platform: "Platform | None" = None, *, seed: int = 1)
     return _table(prediction.trace, hpl, len(ranks), platform.name)
 
 
-def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
+def _steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
     """How many steps each of those that were looked at stands for; shape of seen, which rises; the sum is `steps`.
 
     A stretch of successive steps stands for those that are nearer to it than to the next one, its steps in equal parts:
@@ -91,7 +91,7 @@ def steps_meant(seen: "NDArray[np.int64]", steps: int) -> "NDArray[np.float64]":
 def _table(trace: "Trace", hpl: Hpl, n_ranks: int, platform: str) -> KernelCallTable:
     calls = trace.where((trace.kind == KERNEL) & (trace.step >= 0))
     seen, position = np.unique(calls.step, return_inverse=True)
-    weight = steps_meant(seen, hpl.steps)[position] * hpl.ranks / n_ranks
+    weight = _steps_meant(seen, hpl.steps)[position] * hpl.ranks / n_ranks
     key = np.stack([calls.name.astype(np.int64), *(np.rint(v).astype(np.int64) for v in (calls.m, calls.n, calls.k))])
     sizes, which = np.unique(key, axis=1, return_inverse=True)
     which = which.reshape(-1)

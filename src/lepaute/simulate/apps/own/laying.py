@@ -142,7 +142,6 @@ class Laid:
     def caveats(self, application: Any) -> list[str]:
         """Caveats for the reader: what no seed repeats, and files that are read when nobody can write that down."""
         program, more = program_of(type(application)), len(self.unseeded) - 1
-        unseen = set() if program is None else program.unseen
         return [
             *(
                 f"{call}{f' (and {more} more)' if more else ''} gives another value in each run, whatever the seed: "
@@ -151,7 +150,7 @@ class Laid:
             ),
             *(
                 f"{file} is read while it is simulated, and --resume sees no change of it; read it before"
-                for file in unseen
+                for file in (set() if program is None else program.unseen)
             ),
         ]
 
@@ -408,12 +407,10 @@ class Laying:
                 first = waiting[0]
                 raise InputError(f"rank {first.track.rank} calls split ({first.line}), which rank {missing} leaves out")
             for number in complete:
-                self._split(self._parked.pop(number))
-
-    def _split(self, members: list[_Parked]) -> None:
-        given = self._split_among(members)
-        for member in sorted(members, key=lambda each: each.track.rank):
-            self._advance(member.track, given[member.track.rank])
+                members = self._parked.pop(number)
+                parts = self._split_among(members)
+                for member in sorted(members, key=lambda each: each.track.rank):
+                    self._advance(member.track, parts[member.track.rank])
 
     def _split_among(self, members: list[_Parked]) -> dict[int, Communicator | None]:
         groups: dict[int, list[_Parked]] = {}
@@ -436,8 +433,7 @@ def _weight(code: str, what: Any) -> float:
     if code == "exchange":
         return 3.0 * len(what.ranks) + 1.0
     if isinstance(what, Communicator):
-        rounds = what.size if code == "alltoall" else what.size.bit_length()
-        return 2.0 * rounds if code in _OF_ALL else 3.0
+        return 2.0 * (what.size if code == "alltoall" else what.size.bit_length()) if code in _OF_ALL else 3.0
     return _EVENTS.get(code, 1.0)
 
 

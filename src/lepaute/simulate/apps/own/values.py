@@ -220,10 +220,9 @@ def _crowding(memory_share: float, platform: "schema.Platform") -> "tuple[float,
     # The share is of the time on a full node; of that alone it is less.
     of_lone = memory_share / max(1.0, nodes.cores * ratio)
     lone_share = of_lone / (of_lone + 1.0 - memory_share)
-    full = slowdown_of(lone_share, nodes.cores, ratio)
     points = []
     for ranks in sorted({max(2, round(nodes.cores * at / 16)) for at in range(1, 17)} | {nodes.cores}):
         if 1 < ranks <= nodes.cores:
             share = (ranks - 1) / (nodes.cores - 1)
             points.append(_core.CrowdingPoint(share, slowdown_of(lone_share, ranks, ratio) - 1.0))
-    return 1.0 / full, points
+    return 1.0 / slowdown_of(lone_share, nodes.cores, ratio), points

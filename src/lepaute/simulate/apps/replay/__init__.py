@@ -11,26 +11,24 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
+from lepaute import _core
 from lepaute.errors import InputError, LepauteError
 from lepaute.kit.notebook import changed_fields
 from lepaute.kit.numbers import path_of, plain
 from lepaute.kit.options import check_fields, option
 from lepaute.kit.text import exact_number, percent
 from lepaute.simulate.application import About, Application, Problem
+from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.own.values import kernel_of
 from lepaute.simulate.apps.replay import own_code as own_codes
 from lepaute.simulate.apps.replay.collectives import LIBRARIES, library_of
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
+from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.kernel_model import models_of
-
-if TYPE_CHECKING:
-    from lepaute import _core
-    from lepaute.simulate.apps.own.laying import Laid
-    from lepaute.simulate.engine import SimulatedRun
 
 Collectives = Literal["auto", "openmpi", "mpich"]
 

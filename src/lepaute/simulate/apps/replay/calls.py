@@ -92,9 +92,8 @@ class Rows:
         self.trace = trace
         calls = [CALLS.get(name, Call(Does.NOTHING)) for name in trace.names]
         does = numpy.array([int(call.does) for call in calls] or [0], dtype="int8")[trace.name]
-        is_modelled = (trace.kind == KERNEL) & trace.named(modelled) & ~without_work(trace)
         does[trace.kind != MPI] = Does.NOTHING
-        does[is_modelled] = Does.COMPUTES
+        does[(trace.kind == KERNEL) & trace.named(modelled) & ~without_work(trace)] = Does.COMPUTES
         self.does: NDArray[Any] = does
         does[self._looks_in_vain()] = Does.NOTHING
 

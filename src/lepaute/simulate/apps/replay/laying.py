@@ -280,8 +280,7 @@ class RecordedPart:
         if not len(rows):
             return
         beyond = self.trace.rank[rows].astype("int64") << 32 | self.trace.step[rows]
-        begins = numpy.diff(numpy.maximum.accumulate(beyond), prepend=-1) > 0
-        placed[rows[begins], _STEP] = step
+        placed[rows[numpy.diff(numpy.maximum.accumulate(beyond), prepend=-1) > 0], _STEP] = step
 
     def meetings(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Rows of collective operations, and of each the number of its group, how many members that has, and bytes."""

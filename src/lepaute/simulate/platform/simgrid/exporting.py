@@ -19,7 +19,6 @@ from lepaute.simulate.platform.simgrid.zones import (
     cable_bandwidths_Bps,
     cables_add_latency,
     cluster,
-    exact,
     limiters_fit,
     longest_route,
     loopback_link,
@@ -100,7 +99,6 @@ def export_xml(
         zone = mesh(parts, wiring)
     else:
         zone = star(parts) if form == "star" else cluster(parts)
-    mean_speed = fsum(speed / len(speeds) for speed in speeds)
     lines = [
         "<?xml version='1.0'?>",
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
@@ -109,7 +107,7 @@ def export_xml(
         '<config id="General">',
         *(
             _prop(name, value)
-            for name, value in settings(platform, latencies, mean_speed)
+            for name, value in settings(platform, latencies, fsum(speed / len(speeds) for speed in speeds))
             if tables or name not in TABLES
         ),
         "</config>",
@@ -198,8 +196,7 @@ def _comment(platform: Platform, lost: tuple[str, ...]) -> list[str]:
     if lost:
         comment += ["Not in this file:", *(f"- {sentence}" for sentence in lost)]
     # a comment has no two dashes and no control characters; ASCII is what every reader has
-    lines = (re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment)
-    return ["<!--", *lines, "-->"]
+    return ["<!--", *(re.sub("[^ -~]", "?", sentence).replace("--", "- -") for sentence in comment), "-->"]
 
 
 _ORDER = ("eager", "detached", "rendezvous")
@@ -366,8 +363,8 @@ def settings(platform: Platform, latencies: Latencies, speed_flops: float) -> It
     """(name, value) of all settings; `speed_flops`: of the machine on which a program would be timed."""
     network = platform.network
     segments = _segments_of_file(network.remote.segments)
-    nominal_Bps = exact(network.node_link.bandwidth_Bps)
-    yield "smpi/bw-factor", _factors(segments, (quotient(exact(s.bandwidth_Bps), nominal_Bps) for s in segments))
+    nominal_Bps = Decimal(network.node_link.bandwidth_Bps)
+    yield "smpi/bw-factor", _factors(segments, (quotient(Decimal(s.bandwidth_Bps), nominal_Bps) for s in segments))
     yield "smpi/lat-factor", _factors(segments, latencies.factors)
     for name, call in (("os", "send"), ("ois", "isend"), ("or", "receive")):
         yield f"smpi/{name}", ";".join("{}:{!r}:{!r}".format(s.above_bytes, *getattr(s, call)) for s in segments)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple, Never
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -27,7 +27,6 @@ from lepaute.simulate.platform.simgrid.machines import (
 from lepaute.simulate.platform.simgrid.routes import BYPASSES, ZONE_ROUTES, routes_of
 from lepaute.simulate.platform.simgrid.zones import (
     ENVELOPE_BYTES,
-    exact,
     longest_route,
     product,
     remote_latency_s,
@@ -168,17 +167,11 @@ _UNMODELLED = {
 
 def _check_features(platform: Element, origin: str) -> None:
     """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
-
-    def refuse(element: Element, what: str) -> Never:
-        name = element.attributes.get("id") or element.attributes.get("src", "")
-        where = f"{origin}:{element.line}: {element.tag} '{name}'"
-        raise InputError(f"{where}: {what}, which cannot be imported; import a file without it")
-
     for element in platform.everything():
         values = (f"{name} {value}" for name, value in element.attributes.items())
         for name in (element.tag, *element.attributes, *values):
             if name in _UNMODELLED:
-                refuse(element, _UNMODELLED[name])
+                element.refuse(origin, f"{_UNMODELLED[name]}, which cannot be imported; import a file without it")
 
 
 def _machine(root: Element, origin: str, settings: Mapping[str, str], smallest: Row) -> Machine:
@@ -222,8 +215,10 @@ def _platform(
 ) -> Platform:
     topology = _topology(machine, properties)
     # Factors are those of the double that a text of 17 digits stands for.
-    link_Bps = exact(properties.get("node_link_Bps", float(machine.link_Bps)))
-    on_links = _on_links(table, properties)
+    link_Bps = Decimal(properties.get("node_link_Bps", float(machine.link_Bps)))
+    # Is the latency of a route that of its links, for all messages? Ours say so; of others one factor says so.
+    one_factor = len({row.latency_factor for row in table}) == 1
+    on_links = properties["latency"] == "links" if "latency" in properties else one_factor
     route = longest_route(topology)
     # The links whose latency is that of a segment; that of others is on the cables.
     counted = len(route)
@@ -234,10 +229,9 @@ def _platform(
     elif (on_links or by_size) and machine.kind != "switch":
         counted = 0 if machine.kind == "torus" else 2
     nominal_s = machine.link_latency_s * counted + machine.backbone_latency_s
-    enveloped = [*properties.get("enveloped", []), *[False] * len(table)]
     segments = tuple(
         _segment(row, link_Bps, nominal_s, bool(taken), by_size=by_size)
-        for row, taken in zip(table, enveloped, strict=False)
+        for row, taken in zip(table, [*properties.get("enveloped", []), *[False] * len(table)], strict=False)
     )
     if (on_links or by_size) and machine.kind != "routes" and "topology" not in properties:
         factor = Decimal(1) if by_size else table[0].latency_factor
@@ -287,7 +281,7 @@ def _loopback(
     nominal_s: Decimal,
     properties: Mapping[str, Any],
 ) -> Loopback:
-    width = exact(float(machine.loopback_Bps or _IMPLICIT_LOOPBACK_BPS))
+    width = Decimal(float(machine.loopback_Bps or _IMPLICIT_LOOPBACK_BPS))
     latency_s = machine.loopback_latency_s if machine.loopback_Bps else Decimal(0)
     # Latencies inside are those between nodes times one number, also where 16 bytes are taken off the factor.
     share = latency_s / nominal_s if nominal_s else None
@@ -299,7 +293,7 @@ def _loopback(
                 "latency_s": float(
                     product(latency_s, row.latency_factor)
                     if share is None
-                    else product(exact(segment.latency_s), share)
+                    else product(Decimal(segment.latency_s), share)
                 ),
             }
         )
@@ -318,8 +312,7 @@ def _loopback(
 def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
     if "topology" in properties:
         return Topology.model_validate(properties["topology"])
-    limits = (machine.node_limit_Bps, machine.switch_limit_Bps)
-    levels = (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None
+    limits = [None if limit is None else float(limit) for limit in (machine.node_limit_Bps, machine.switch_limit_Bps)]
     if machine.kind == "routes":
         links = tuple(
             NamedCable(name=name, bandwidth_Bps=float(width), latency_s=float(latency))
@@ -330,18 +323,11 @@ def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
         {
             "kind": machine.kind,
             "parameters": machine.parameters,
-            "levels": levels,
+            "levels": (CableModel(bandwidth_Bps=float(machine.link_Bps)),) if "node_link_Bps" in properties else None,
             "duplex": "shared" if machine.shared else None,
             "limiters": Limiters(node_bandwidth_Bps=limits[0], switch_bandwidth_Bps=limits[1]) if any(limits) else None,
         }
     )
-
-
-def _on_links(table: tuple[Row, ...], properties: Mapping[str, Any]) -> bool:
-    """Is the latency of a route that of its links, for all messages? Ours say so; of others one factor says so."""
-    if "latency" in properties:
-        return bool(properties["latency"] == "links")
-    return len({row.latency_factor for row in table}) == 1
 
 
 def _cables(
@@ -362,10 +348,10 @@ def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str,
     others: dict[str, str] = {}
     for config in root.all("config"):
         for prop in config.all("prop"):
-            given, value = prop.attributes.get("id", ""), prop.attributes.get("value", "")
-            name = ALIASES.get(given, given)
+            spelt, value = prop.attributes.get("id", ""), prop.attributes.get("value", "")
+            name = ALIASES.get(spelt, spelt)
             if name in DEFAULTS:
-                settings[name] = Setting(value, f"{origin}:{prop.line}: {given}")
+                settings[name] = Setting(value, f"{origin}:{prop.line}: {spelt}")
             else:
                 others[name] = value
     return settings, others
@@ -421,12 +407,11 @@ def _own_properties(root: Element, origin: str) -> dict[str, Any]:
         for name, text in zone.properties().items():
             if not name.startswith(_PREFIX):
                 continue
-            types = _TYPES.get(name.removeprefix(_PREFIX), ())
             try:
                 value = read_json(text, name)
             except InputError:
                 value = None
-            sound = isinstance(value, types) and not isinstance(value, bool)
+            sound = isinstance(value, _TYPES.get(name.removeprefix(_PREFIX), ())) and not isinstance(value, bool)
             if not sound or (isinstance(value, float | int) and not 0 < value < math.inf):
                 raise InputError(
                     f"{origin}:{zone.line}: the property {name[:60]} is {text[:60]!r}, which Lepaute never writes; "

@@ -47,6 +47,10 @@ class Element:
         """Values of the prop elements directly inside, by id."""
         return {e.attributes.get("id", ""): e.attributes.get("value", "") for e in self.inside if e.tag == "prop"}
 
+    def refuse(self, origin: str, problem: str) -> Never:
+        name = self.attributes.get("id") or self.attributes.get("src", "")
+        raise InputError(f"{origin}:{self.line}: {self.tag} '{name}': {problem}")
+
 
 def parse(text: bytes, origin: str) -> Element:
     """The root element of the XML `text`; `origin` is its name in messages.
@@ -86,18 +90,14 @@ def parse(text: bytes, origin: str) -> Element:
     parser.EntityDeclHandler = refuse
     parser.ExternalEntityRefHandler = refuse
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+    if late := _LATE_DECLARATION.match(text):  # lines keep their numbers, and the encoding is known
+        text = late["before"] + b"\n" * late["declaration"].count(b"\n") + text[late.end() :]
     try:
-        parser.Parse(_without_late_declaration(text), True)
+        parser.Parse(text, True)
     except expat.ExpatError as error:
         problem = expat.errors.messages.get(error.code, "damaged")
         raise InputError(f"{origin}:{error.lineno}: is not XML ({problem}); correct the line") from None
     return root.inside[0]
-
-
-def _without_late_declaration(text: bytes) -> bytes:
-    """The text without an XML declaration behind blank lines, on the same lines as before; its encoding is known."""
-    late = _LATE_DECLARATION.match(text)
-    return text if late is None else late["before"] + b"\n" * late["declaration"].count(b"\n") + text[late.end() :]
 
 
 def _encoding(text: bytes, origin: str) -> str:
@@ -134,9 +134,9 @@ def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
     match = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
     if match is None:
         raise InputError(f"{where} is {text[:80]!r}; a bandwidth such as 10Gbps or 1.25GBps is expected")
-    prefix, kind = match[1] or "", match[2] or "B"
+    prefix, letter = match[1] or "", match[2] or "B"
     scale = Decimal(2) ** _POWERS_OF_TWO[prefix] if prefix.endswith("i") else Decimal(10) ** _POWERS_OF_TEN[prefix]
-    return number * scale / (8 if kind == "b" else 1)
+    return number * scale / (8 if letter == "b" else 1)
 
 
 def time_s(text: str, where: str) -> Decimal:
@@ -190,8 +190,8 @@ class Machine:
     backbone_latency_s: Decimal = Decimal(0)
     loopback_Bps: Decimal | None = None  # noqa: N815 - the unit
     loopback_latency_s: Decimal = Decimal(0)
-    node_limit_Bps: float | None = None  # noqa: N815 - the unit
-    switch_limit_Bps: float | None = None  # noqa: N815 - the unit
+    node_limit_Bps: Decimal | None = None  # noqa: N815 - the unit
+    switch_limit_Bps: Decimal | None = None  # noqa: N815 - the unit
     links: tuple[tuple[str, Decimal, Decimal], ...] = ()
     routes: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
@@ -238,8 +238,8 @@ def mesh_of(platform: Element, origin: str) -> Machine:
 
 def _of_cluster(element: Element, origin: str) -> Machine:
     at = Reader(element, origin)
-    kind = _KINDS.get(element.attributes.get("topology", "FLAT"))
-    if kind is None:
+    topology = _KINDS.get(element.attributes.get("topology", "FLAT"))
+    if topology is None:
         raise InputError(f"{at.where('topology')}; it must be one of {', '.join(_KINDS)}")
     policy = element.attributes.get("sharing_policy", "SPLITDUPLEX")
     notes: tuple[str, ...] = ()
@@ -256,17 +256,17 @@ def _of_cluster(element: Element, origin: str) -> Machine:
         name=element.attributes.get("id") or "platform",
         numbers=numbers(at.text("radical"), at.where("radical")),
         cores=whole_number(element.attributes.get("core", "1"), at.where("core")),
-        kind=kind,
-        parameters=None if kind == "switch" else re.sub(r"\s", "", at.text("topo_parameters")),
+        kind=topology,
+        parameters=None if topology == "switch" else re.sub(r"\s", "", at.text("topo_parameters")),
         shared=policy == "SHARED",
         link_Bps=bandwidth_Bps(at.text("bw"), at.where("bw")),
         link_latency_s=time_s(at.text("lat"), at.where("lat")),
         backbone_latency_s=at.time_or_0("bb_lat"),
-        loopback_Bps=at.optional_decimal_Bps("loopback_bw"),
+        loopback_Bps=at.optional_Bps("loopback_bw"),
         loopback_latency_s=at.time_or_0("loopback_lat"),
         node_limit_Bps=node_limit,
         # in a cluster of several switches, the limit of nodes holds for switches too
-        switch_limit_Bps=node_limit if kind in ("fat-tree", "dragonfly") else switch_limit,
+        switch_limit_Bps=node_limit if topology in ("fat-tree", "dragonfly") else switch_limit,
         notes=notes,
     )
 
@@ -312,10 +312,9 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     notes = (
         () if numbered else ("hosts: their names are left out; nodes have numbers from 0 in the order of the file.",)
     )
-    prefix = matches[0][1] if matches[0] and numbered else ""
     loopback_Bps, loopback_latency_s = _values(loopbacks[0], origin) if loopbacks else (None, Decimal(0))
     return Machine(
-        name=prefix.strip(" -._") or "platform",
+        name=(matches[0][1] if matches[0] and numbered else "").strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
         cores=cores.pop(),
         kind="switch",
@@ -325,7 +324,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         backbone_latency_s=sum((latency for _, latency, _ in backbones), Decimal(0)),
         loopback_Bps=loopback_Bps,
         loopback_latency_s=loopback_latency_s,
-        switch_limit_Bps=min((float(width) for width, _, is_pipe in backbones if not is_pipe), default=None),
+        switch_limit_Bps=min((width for width, _, is_pipe in backbones if not is_pipe), default=None),
         notes=notes,
     )
 
@@ -355,10 +354,6 @@ class Reader:
         text = self.element.attributes.get(name, "")
         return time_s(text, self.where(name)) if text else Decimal(0)
 
-    def optional_decimal_Bps(self, name: str) -> Decimal | None:  # noqa: N802 - the unit
+    def optional_Bps(self, name: str) -> Decimal | None:  # noqa: N802 - the unit
         text = self.element.attributes.get(name, "")
         return (bandwidth_Bps(text, self.where(name)) or None) if text else None
-
-    def optional_Bps(self, name: str) -> float | None:  # noqa: N802 - the unit
-        value = self.optional_decimal_Bps(name)
-        return None if value is None else float(value)

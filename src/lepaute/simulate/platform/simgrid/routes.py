@@ -7,8 +7,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import permutations, product
-from typing import NamedTuple, Never
+from itertools import chain, permutations, product
+from typing import NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, numbers, whole_number
@@ -144,14 +144,10 @@ class Map:
         self._depth -= 1
         return links
 
-    def _refuse(self, element: Element, problem: str) -> Never:
-        name = element.attributes.get("id") or element.attributes.get("src", "")
-        raise InputError(f"{self.origin}:{element.line}: {element.tag} '{name}': {problem}")
-
     def _enter(self, element: Element, parent: Zone | None, joins: list[tuple[Zone, Element]]) -> None:
         routing = "cluster" if element.tag == "cluster" else element.attributes.get("routing", "").lower()
         if routing not in _ROUTINGS or element.attributes.get("topology", "FLAT") != "FLAT":
-            self._refuse(element, "its routing or topology cannot be imported together with other zones or hosts")
+            element.refuse(self.origin, "its routing or topology cannot be imported together with other zones or hosts")
         zone = Zone(element.attributes.get("id", ""), routing, parent)
         if parent is not None:
             self._point(parent, zone.name)
@@ -166,22 +162,22 @@ class Map:
             return
         for inner in element.inside:
             if inner.tag == "backbone":  # cabinets may stand before it
-                zone.backbone += self._link(inner, inner.attributes.get("id", ""), policy_of(inner))
+                zone.backbone += self._link(inner, inner.attributes.get("id", ""), _policy_of(inner))
         for inner in element.inside:
-            if inner.tag in _ZONES:
-                self._enter(inner, zone, joins)
-            elif inner.tag in _JOINS:
-                joins.append((zone, inner))
-            else:
-                self._define(zone, inner, inner.attributes.get("id", ""))
+            self._define(zone, inner, joins)
 
-    def _define(self, zone: Zone, element: Element, name: str) -> None:
-        if element.tag == "host":
+    def _define(self, zone: Zone, element: Element, joins: list[tuple[Zone, Element]]) -> None:
+        name = element.attributes.get("id", "")
+        if element.tag in _ZONES:
+            self._enter(element, zone, joins)
+        elif element.tag in _JOINS:
+            joins.append((zone, element))
+        elif element.tag == "host":
             self._host(zone, name, element)
         elif element.tag == "router":
             self._point(zone, name)
         elif element.tag == "link":
-            self._link(element, name, policy_of(element))
+            self._link(element, name, _policy_of(element))
         elif element.tag == "cabinet":
             self._fill(zone, element)
 
@@ -191,11 +187,11 @@ class Map:
 
     def _host(self, zone: Zone, name: str, element: Element) -> None:
         if name in self.hosts:
-            self._refuse(element, f"is a second host of the name '{name}'; give it another")
+            element.refuse(self.origin, f"is a second host of the name '{name}'; give it another")
         self.hosts[name] = element
         self._point(zone, name)
         if len(self.hosts) > MAX_HOSTS:
-            self._refuse(element, f"routes between every two of more than {MAX_HOSTS} hosts cannot be imported")
+            element.refuse(self.origin, f"routes between every two of more than {MAX_HOSTS} hosts cannot be imported")
 
     def _link(
         self, element: Element, name: str, policy: str, width: str = "bandwidth", delay: str = "latency"
@@ -216,7 +212,7 @@ class Map:
         """The hosts of a cluster or a cabinet, with their links."""
         at = Reader(element, self.origin)
         policy = element.attributes.get("sharing_policy", "SPLITDUPLEX") if element.tag == "cluster" else "SPLITDUPLEX"
-        limit, loopback = at.optional_decimal_Bps("limiter_link"), at.optional_decimal_Bps("loopback_bw")
+        limit, loopback = at.optional_Bps("limiter_link"), at.optional_Bps("loopback_bw")
         for number in numbers(at.text("radical"), at.where("radical")):
             host = f"{element.attributes.get('prefix', '')}{number}{element.attributes.get('suffix', '')}"
             self._host(zone, host, element)
@@ -230,7 +226,7 @@ class Map:
     def _named(self, element: Element, name: str) -> Link:
         if name not in self.links:
             hint = "give it a direction" if f"{name}_UP" in self.links else "define it, or correct the name"
-            self._refuse(element, f"there is no link '{name}'; {hint}")
+            element.refuse(self.origin, f"there is no link '{name}'; {hint}")
         return self.links[name]
 
     def _links_of(self, element: Element, *, back: bool) -> tuple[Link, ...]:
@@ -253,16 +249,18 @@ class Map:
             gateways = (element.attributes.get("gw_src", ""), element.attributes.get("gw_dst", ""))
             names += gateways
         if unknown := next((name for name in names if name not in self._zone_of), None):
-            self._refuse(element, f"no host, router or zone is named '{unknown}'; correct the name")
+            element.refuse(self.origin, f"no host, router or zone is named '{unknown}'; correct the name")
         step = Step(self._links_of(element, back=False), gateways)
         if not step.links:
-            self._refuse(element, "has no link; add one")
+            element.refuse(self.origin, "has no link; add one")
         if element.tag in BYPASSES:
             zone.bypasses[source, destination] = step
         elif source == destination:
             self.loopbacks[source] = step.links[0]
         elif zone.routing == "cluster":
-            self._refuse(element, "is a route in a zone of routing Cluster, which cannot be imported; use host_link")
+            element.refuse(
+                self.origin, "is a route in a zone of routing Cluster, which cannot be imported; use host_link"
+            )
         else:
             zone.steps.setdefault(source, {})[destination] = step
             if element.attributes.get("symmetrical", "YES").upper() == "YES":
@@ -270,7 +268,7 @@ class Map:
                 zone.steps.setdefault(destination, {})[source] = Step(self._links_of(element, back=True), turned)
 
 
-def policy_of(link: Element) -> str:
+def _policy_of(link: Element) -> str:
     return link.attributes.get("sharing_policy", "SHARED")
 
 
@@ -297,10 +295,7 @@ def routes_of(
             raise InputError(f"{origin}: the route from '{a}' to '{b}' has no link, or one twice; correct it")
     back = {pair: ways[pair[::-1]] if crosstraffic else () for pair in ways}
     sometimes = {link for pair, links in ways.items() for link in links if link not in back[pair]}
-    places: dict[Link, int] = {}
-    for links in ways.values():
-        for link in links:
-            places.setdefault(link, len(places))
+    places = {link: at for at, link in enumerate(dict.fromkeys(chain.from_iterable(ways.values())))}
     shared = (WIDE_BPS if x.pipe else x.bandwidth_Bps / (1 + _BACK * (x not in sometimes)) for x in places)
     made = [(link.name, width, link.latency_s) for link, width in zip(places, shared, strict=True)]
     rows = []
@@ -310,11 +305,11 @@ def routes_of(
         latency_s = sum(link.latency_s for link in links)
         alone = [link.bandwidth_Bps / (1 + _BACK * (link in back[pair] and not link.pipe)) for link in links]
         window_Bps = tcp_gamma / (2 * latency_s) if tcp_gamma and latency_s else WIDE_BPS
-        own_Bps = min(window_Bps, *alone)
-        envelope_s = envelope_bytes / own_Bps
-        if own_Bps < shared_Bps or envelope_s > _NOTICED * latency_s:
+        alone_Bps = min(window_Bps, *alone)
+        envelope_s = envelope_bytes / alone_Bps
+        if alone_Bps < shared_Bps or envelope_s > _NOTICED * latency_s:
             row.append(len(made))
-            made.append((f"{FLOW}{number}", own_Bps if own_Bps < shared_Bps else WIDE_BPS, envelope_s))
+            made.append((f"{FLOW}{number}", alone_Bps if alone_Bps < shared_Bps else WIDE_BPS, envelope_s))
         rows.append(tuple(row))
     names = ", ".join(hosts) if len(hosts) <= _NAMED else f"{hosts[0]} to {hosts[-1]}, in the order of the file"
     notes = [f"hosts: their names are left out; nodes 0 to {len(hosts) - 1} are {names}."]
@@ -322,7 +317,7 @@ def routes_of(
         notes.append(f"cores: hosts have {', '.join(map(str, sorted(set(cores))))}; nodes are alike, with the fewest.")
     if len({element.attributes.get("speed") for element in read.hosts.values()}) > 1:
         notes.append("speeds: hosts differ in speed; nodes do not.")
-    if others := [host for host, own in zip(hosts, loopbacks, strict=True) if own != loopback]:
+    if others := [host for host, link in zip(hosts, loopbacks, strict=True) if link != loopback]:
         notes.append(f"loopback: inside {', '.join(others)} messages take as long as inside the other hosts.")
     if any(name.startswith(FLOW) and width < WIDE_BPS for name, width, _ in made):
         notes.append(

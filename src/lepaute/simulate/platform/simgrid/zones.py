@@ -26,11 +26,6 @@ _WRITTEN = Context(prec=20)
 _EXACT = Context(prec=60)
 
 
-def exact(number: float) -> Decimal:
-    """`number` as it is, to the last bit."""
-    return Decimal(number)
-
-
 def quotient(number: Decimal, divisor: Decimal) -> Decimal:
     """`number` / `divisor`, 20 digits."""
     return _WRITTEN.divide(number, divisor)
@@ -84,19 +79,18 @@ def longest_route(topology: Topology) -> tuple[int, ...]:
     return (0, 0)
 
 
-def level_latency_s(topology: Topology, level: int) -> Decimal:
+def _level_latency_s(topology: Topology, level: int) -> Decimal:
     """Latency that a cable of `level` adds to the latency of a message, in seconds."""
     levels = topology.levels or ()
     if not levels:
         return Decimal(0)
-    return exact(levels[min(level, len(levels) - 1)].latency_s or 0.0)
+    return Decimal(levels[min(level, len(levels) - 1)].latency_s or 0.0)
 
 
 def cables_add_latency(topology: Topology) -> bool:
     """Does some cable add to the latency of a message?"""
-    cables = (*(topology.levels or ()), *(topology.changed or ()), *(topology.links or ()))
-    cables += topology.route_links or ()
-    return any(cable.latency_s for cable in cables)
+    lists = (topology.levels, topology.changed, topology.links, topology.route_links)
+    return any(cable.latency_s for cables in lists for cable in cables or ())
 
 
 def plan(platform: Platform, *, explicit: bool) -> Latencies:
@@ -106,17 +100,17 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
         return _same(link_s, link_s * len(route), len(segments))
-    by_size = tuple(exact(segment.cable_latency_factor) for segment in segments)
+    by_size = tuple(Decimal(segment.cable_latency_factor) for segment in segments)
     if set(by_size) != {Decimal(1)}:  # the factors are for all latencies
-        of_route_s = exact(segments[0].latency_s) / by_size[0] if by_size[0] else Decimal(0)
+        of_route_s = Decimal(segments[0].latency_s) / by_size[0] if by_size[0] else Decimal(0)
         all_s = tuple(product(of_route_s, factor) for factor in by_size)
         return Latencies(of_route_s, of_route_s, all_s, by_size, (False,) * len(by_size), same_on_every_route=True)
     if explicit and cables_add_latency(topology) and len({segment.latency_s for segment in segments}) == 1:
-        total_s = exact(segments[0].latency_s)
+        total_s = Decimal(segments[0].latency_s)
         return _same(total_s, total_s, len(segments))
-    added_s = Decimal(0) if explicit else sum((level_latency_s(topology, level) for level in route), Decimal(0))
-    totals_s = [exact(segment.latency_s) + added_s for segment in segments]
-    envelopes = [quotient(Decimal(ENVELOPE_BYTES), exact(segment.bandwidth_Bps)) for segment in segments]
+    added_s = Decimal(0) if explicit else sum((_level_latency_s(topology, level) for level in route), Decimal(0))
+    totals_s = [Decimal(segment.latency_s) + added_s for segment in segments]
+    envelopes = [quotient(Decimal(ENVELOPE_BYTES), Decimal(segment.bandwidth_Bps)) for segment in segments]
     enveloped = tuple(latency >= envelope for latency, envelope in zip(totals_s, envelopes, strict=True))
     nominal_s = next((latency for latency in totals_s if latency > 0), NOMINAL_S)
     factors = tuple(
@@ -137,12 +131,12 @@ def _latency_of_each_link(topology: Topology, segments: tuple[Segment, ...], rou
     """The one latency that each link has, where segments and cables together say just that; else None."""
     if topology.kind in ("switch", "routes") or len({segment.latency_s for segment in segments}) > 1:
         return None
-    of_segment = exact(segments[0].latency_s)
+    of_segment = Decimal(segments[0].latency_s)
     if topology.kind == "torus":
-        cables = {level_latency_s(topology, level) for level in route}
+        cables = {_level_latency_s(topology, level) for level in route}
         return cables.pop() if len(cables) == 1 and of_segment == 0 else None
-    of_node_cable = quotient(of_segment, Decimal(2)) + level_latency_s(topology, 0)
-    others = {level_latency_s(topology, level) for level in route if level > 0}
+    of_node_cable = quotient(of_segment, Decimal(2)) + _level_latency_s(topology, 0)
+    others = {_level_latency_s(topology, level) for level in route if level > 0}
     return of_node_cable if all(float(other) == float(of_node_cable) for other in others) else None
 
 
@@ -150,7 +144,7 @@ def remote_latency_s(nominal_s: Decimal, factor: Decimal, bandwidth_Bps: float |
     """The latency that a factor stands for; `bandwidth_Bps`: that of the segment where the envelope was taken off."""
     latency = product(nominal_s, factor)
     if bandwidth_Bps is not None:
-        latency += quotient(Decimal(ENVELOPE_BYTES), exact(bandwidth_Bps))
+        latency += quotient(Decimal(ENVELOPE_BYTES), Decimal(bandwidth_Bps))
     return float(latency)
 
 
@@ -226,13 +220,12 @@ def limiters_fit(topology: Topology) -> bool:
 def cluster(parts: Parts) -> Iterator[str]:
     """One element for all hosts, which have the mean of their speeds."""
     nodes, topology = parts.platform.nodes, parts.platform.topology
-    last = nodes.first_number + nodes.count - 1
     speed = fsum(speed / len(parts.speeds_flops) for speed in parts.speeds_flops)
     attributes = {
         "id": f"{parts.prefix}cluster",
         "prefix": parts.prefix,
         "suffix": "",
-        "radical": f"{nodes.first_number}-{last}",
+        "radical": f"{nodes.first_number}-{nodes.first_number + nodes.count - 1}",
         "speed": f"{speed!r}f",
         "core": str(nodes.cores),
         "bw": f"{max(cable_bandwidths_Bps(parts.platform))!r}Bps",
@@ -286,7 +279,7 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
     # a link of both directions is listed twice
     for name, bandwidth_Bps, latency_s in {link[0]: link for link in wiring.links}.values():
         # SMPI has 16 bytes of a message's on the way itself
-        added_s = Decimal(0) if name.startswith(FLOW) else exact(latency_s)
+        added_s = Decimal(0) if name.startswith(FLOW) else Decimal(latency_s)
         yield _link(name, f"{bandwidth_Bps!r}Bps", added_s, "SHARED")
     for node in nodes:
         yield _link(f"{parts.host(node)}_latency", _NEVER_A_LIMIT_BPS, parts.latencies.nominal_s, "FATPIPE")
@@ -368,24 +361,23 @@ def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
 def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
     """The link that comes nearest to the loopback of `network`: exact where its segments are those between nodes
     times one number, else right for the largest messages' bandwidth and the smallest ones' latency."""
-    nominal_Bps = exact(network.node_link.bandwidth_Bps)
+    nominal_Bps = Decimal(network.node_link.bandwidth_Bps)
     pairs = paired(network.loopback_segments, network.remote.segments)
-    ratios = [exact(inside.bandwidth_Bps) / exact(between.bandwidth_Bps) for inside, between, _ in pairs]
+    ratios = [Decimal(inside.bandwidth_Bps) / Decimal(between.bandwidth_Bps) for inside, between, _ in pairs]
     bandwidth = product(nominal_Bps, ratios[-1])
-    stated = exact(network.loopback.bandwidth_Bps)
+    stated = Decimal(network.loopback.bandwidth_Bps)
     if abs(bandwidth / stated - 1) <= _TOLERANCE:
         bandwidth = stated
     unit_s, totals_s = latencies.nominal_s, latencies.totals_s
     if not unit_s:  # routes have the latencies of their links alone
         unit_s, totals_s = NOMINAL_S, tuple(product(NOMINAL_S, factor) for factor in latencies.factors)
-    shares = [exact(inside.latency_s) / totals_s[at] for inside, _, at in pairs if totals_s[at] > 0]
+    shares = [Decimal(inside.latency_s) / totals_s[at] for inside, _, at in pairs if totals_s[at] > 0]
     out_of_nothing = any(inside.latency_s > 0 and totals_s[at] == 0 for inside, _, at in pairs)
-    latency = product(unit_s, shares[0]) if shares else Decimal(0)
     if network.loopback.segments is None:
         bandwidth = nominal_Bps
     return LoopbackLink(
         bandwidth_Bps=quotient(bandwidth, Decimal(1)),
-        latency_s=quotient(latency, Decimal(1)),
+        latency_s=quotient(product(unit_s, shares[0]) if shares else Decimal(0), Decimal(1)),
         same_bandwidths=all(abs(ratio / ratios[-1] - 1) <= _TOLERANCE for ratio in ratios),
         same_latencies=not out_of_nothing and all(abs(share - shares[0]) <= _TOLERANCE * shares[0] for share in shares),
     )
@@ -393,7 +385,7 @@ def loopback_link(network: Network, latencies: Latencies) -> LoopbackLink:
 
 def own_loopback_link(network: Network) -> LoopbackLink:
     """For a runtime with its own factors: of the bandwidth that they refer to, and of a latency that they can scale."""
-    return LoopbackLink(exact(network.loopback.bandwidth_Bps), NOMINAL_S, same_bandwidths=True, same_latencies=True)
+    return LoopbackLink(Decimal(network.loopback.bandwidth_Bps), NOMINAL_S, same_bandwidths=True, same_latencies=True)
 
 
 def paired(inside: tuple[Segment, ...], between: tuple[Segment, ...]) -> list[tuple[Segment, Segment, int]]:
