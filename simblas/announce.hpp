@@ -1,7 +1,7 @@
 #pragma once
 // Messages are announced to the ranks that probe for them, so that a loop of probes costs no event a turn.
 
-#include <smpi/smpi.h>
+#include "state.hpp"
 
 namespace lepaute::simblas {
 
@@ -14,6 +14,9 @@ void announce(const void* caller, Sending how, const void* buffer, int count, MP
 
 /// A send whose receiver is not known here (persistent requests): from now on, nobody sleeps while probing.
 void announce_anything(const void* caller);
+
+/// Of a message from the rank `from` of the world, negative where that is not known; null where there is no model.
+const models::Segment* segment_of(double size, int from, const Rank& to);
 
 /// The rank of the world that `rank` of `comm` is; -1 where that cannot be said.
 int world_rank(int rank, MPI_Comm comm);

@@ -12,7 +12,6 @@
 #include <charconv>
 #include <cmath>
 #include <dlfcn.h>
-#include <sched.h>
 
 namespace lepaute::simblas {
 
@@ -72,10 +71,7 @@ void move_to_own_cpu(const Rank& rank) {
     }
     const int cpu = cpus[rank.number % cpus.size()];
     if (cpu != current) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(static_cast<std::size_t>(cpu), &set);
-        sched_setaffinity(0, sizeof set, &set);
+        pin(cpu);
         current = cpu;
     }
 }

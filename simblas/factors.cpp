@@ -62,16 +62,14 @@ void use_own_factors() {
     zone->set_latency_factor_cb(latency);
     zone->set_bandwidth_factor_cb(bandwidth);
 #endif
-    using Operation = SmpiOperation;
-    smpi_register_op_cost_callback(Operation::SEND, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
-        return segment_of(static_cast<double>(size), from == to).send.of(static_cast<double>(size));
-    });
-    smpi_register_op_cost_callback(Operation::ISEND, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
-        return segment_of(static_cast<double>(size), from == to).isend.of(static_cast<double>(size));
-    });
-    smpi_register_op_cost_callback(Operation::RECV, [](std::size_t size, s4u::Host* from, s4u::Host* to) {
-        return segment_of(static_cast<double>(size), from == to).receive.of(static_cast<double>(size));
-    });
+    const auto charge = [](SmpiOperation operation, auto overhead) {
+        smpi_register_op_cost_callback(operation, [=](std::size_t size, const s4u::Host* from, const s4u::Host* to) {
+            return (segment_of(static_cast<double>(size), from == to).*overhead).of(static_cast<double>(size));
+        });
+    };
+    charge(SmpiOperation::SEND, &models::Segment::send);
+    charge(SmpiOperation::ISEND, &models::Segment::isend);
+    charge(SmpiOperation::RECV, &models::Segment::receive);
 }
 
 } // namespace lepaute::simblas

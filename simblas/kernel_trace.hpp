@@ -36,9 +36,8 @@ public:
     KernelTrace() = default;
     KernelTrace(const KernelTrace&) = delete;
     KernelTrace& operator=(const KernelTrace&) = delete;
-    KernelTrace(KernelTrace&&) = delete;
-    KernelTrace& operator=(KernelTrace&&) = delete;
-    ~KernelTrace() { close(); }
+    /// Ends the file.
+    ~KernelTrace() { flush(); }
 
     /// Begins the file; false where it cannot be written.
     bool open(const std::string& path, const std::vector<std::string>& names) {
@@ -56,24 +55,11 @@ public:
         return file_.good();
     }
 
-    [[nodiscard]] bool is_open() const { return file_.is_open(); }
-
-    /// Adds a call; nothing where no file is open. Those of a rank come in the order of their start.
+    /// Adds a call. Those of a rank come in the order of their start.
     void record(int rank, int kernel, double start_s, double duration_s, double m, double n, double k) {
-        if (!is_open())
-            return;
         buffer_.push_back({rank, kernel, start_s, duration_s, m, n, k});
         if (buffer_.size() == RECORDS)
             flush();
-    }
-
-    /// Ends the file; false where something could not be written (a full disk): it is then no whole trace.
-    bool close() {
-        if (is_open()) {
-            flush();
-            file_.close();
-        }
-        return file_.good();
     }
 
 private:

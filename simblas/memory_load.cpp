@@ -78,13 +78,6 @@ struct Stream {
     }
 };
 
-void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(cpu), &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
 /// What each process of the load does until its parent ends.
 [[noreturn]] void make_load(Shared& shared, int cpu, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -154,6 +147,13 @@ double stream_Bps(Stream& stream) { // NOLINT(readability-identifier-naming): th
 }
 
 } // namespace
+
+void pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(cpu), &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
 
 void keep_cpus_awake() {
     const std::vector<int>& cpus = state().request.rank_cpus;

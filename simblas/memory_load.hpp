@@ -6,6 +6,9 @@
 
 namespace lepaute::simblas {
 
+/// The thread runs on `cpu` from now on.
+void pin(int cpu);
+
 /// Starts one process for each cpu of the request, and times a stream of our own with and without them.
 void start_memory_load();
 

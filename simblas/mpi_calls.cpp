@@ -41,150 +41,59 @@ Function* next(const char* name) {
 
 // Calls that only have to wait for the computing: a jump to SMPI's entry with the arguments left where they are, so
 // that no prototype is repeated here. Six registers hold the first arguments (System V ABI, x86-64); none is a double.
-#define FORWARD(name)                                                                                                  \
-    extern "C" [[gnu::visibility("hidden")]] const void* const lepaute_smpi_##name;                                    \
-    const void* const lepaute_smpi_##name = dlsym(RTLD_NEXT, "MPI_" #name);                                            \
-    asm(".text\n.globl MPI_" #name "\n.type MPI_" #name ", @function\nMPI_" #name ":\n"                                \
-        "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\nsub $8, %rsp\n"                               \
-        "mov 56(%rsp), %rdi\n"                                                                                         \
-        "call lepaute_pass@PLT\n"                                                                                      \
-        "add $8, %rsp\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
-        "jmp *lepaute_smpi_" #name "(%rip)\n.size MPI_" #name ", .-MPI_" #name "\n")
+// The addresses of SMPI's entries stand in a section of their own, with the names by which they are found.
+asm(R"(
+    .pushsection lepaute_forwarded, "aw"; lepaute_entries: .popsection
+    .irp name, )"
+    "Init, Recv, Mrecv, Imrecv, Probe, Mprobe, Improbe, Request_get_status, Cancel, Barrier, Bcast, Reduce, "
+    "Allreduce, Reduce_scatter, Reduce_scatter_block, Scan, Exscan, Gather, Gatherv, Scatter, Scatterv, Allgather, "
+    "Allgatherv, Alltoall, Alltoallv, Alltoallw, Ibarrier, Ibcast, Ireduce, Iallreduce, Ireduce_scatter, "
+    "Ireduce_scatter_block, Iscan, Iexscan, Igather, Igatherv, Iscatter, Iscatterv, Iallgather, Iallgatherv, "
+    "Ialltoall, Ialltoallv, Ialltoallw, Neighbor_allgather, Neighbor_allgatherv, Neighbor_alltoall, "
+    "Neighbor_alltoallv, Neighbor_alltoallw, Ineighbor_allgather, Ineighbor_allgatherv, Ineighbor_alltoall, "
+    "Ineighbor_alltoallv, Ineighbor_alltoallw, Win_create, Win_allocate, Win_allocate_shared, Win_create_dynamic, "
+    "Win_free, Win_fence, Win_post, Win_start, Win_complete, Win_wait, Win_test, Win_lock, Win_lock_all, Win_unlock, "
+    "Win_unlock_all, Win_flush, Win_flush_all, Win_flush_local, Win_flush_local_all, Win_sync, Put, Get, Accumulate, "
+    "Get_accumulate, Fetch_and_op, Compare_and_swap, Rput, Rget, Raccumulate, Rget_accumulate, Comm_idup, "
+    "Comm_disconnect, Comm_create_group, Comm_split, Comm_split_type, Graph_create, Dist_graph_create, "
+    "Dist_graph_create_adjacent, Intercomm_create, Intercomm_merge, File_open, File_close, File_read, File_read_all, "
+    "File_read_at, File_read_at_all, File_write, File_write_all, File_write_at, File_write_at_all, File_iread, "
+    "File_iread_all, File_iread_at, File_iread_at_all, File_iread_shared, File_iwrite, File_iwrite_all, "
+    "File_iwrite_at, File_iwrite_at_all, File_iwrite_shared, File_read_all_begin, File_read_all_end, "
+    "File_read_at_all_begin, File_read_at_all_end, File_read_ordered, File_read_ordered_begin, "
+    "File_read_ordered_end, File_read_shared, File_sync, File_write_all_begin, File_write_all_end, "
+    "File_write_at_all_begin, File_write_at_all_end, File_write_ordered, File_write_ordered_begin, "
+    "File_write_ordered_end, File_write_shared, File_delete, File_preallocate"
+    R"(
+    .pushsection .rodata; 1: .asciz "MPI_\name"; .popsection
+    .pushsection lepaute_forwarded; 2: .quad 1b, 0; .popsection
+    .text
+    .globl MPI_\name
+    .type MPI_\name, @function
+    MPI_\name:
+    push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; sub $8, %rsp
+    mov 56(%rsp), %rdi
+    call lepaute_pass@PLT
+    add $8, %rsp; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi
+    jmp *8+2b(%rip)
+    .size MPI_\name, .-MPI_\name
+    .endr
+    .pushsection lepaute_forwarded; .quad 0; .popsection
+)");
 
-FORWARD(Init);
-FORWARD(Recv);
-FORWARD(Mrecv);
-FORWARD(Imrecv);
-FORWARD(Probe);
-FORWARD(Mprobe);
-FORWARD(Improbe);
-FORWARD(Request_get_status);
-FORWARD(Cancel);
-FORWARD(Barrier);
-FORWARD(Bcast);
-FORWARD(Reduce);
-FORWARD(Allreduce);
-FORWARD(Reduce_scatter);
-FORWARD(Reduce_scatter_block);
-FORWARD(Scan);
-FORWARD(Exscan);
-FORWARD(Gather);
-FORWARD(Gatherv);
-FORWARD(Scatter);
-FORWARD(Scatterv);
-FORWARD(Allgather);
-FORWARD(Allgatherv);
-FORWARD(Alltoall);
-FORWARD(Alltoallv);
-FORWARD(Alltoallw);
-FORWARD(Ibarrier);
-FORWARD(Ibcast);
-FORWARD(Ireduce);
-FORWARD(Iallreduce);
-FORWARD(Ireduce_scatter);
-FORWARD(Ireduce_scatter_block);
-FORWARD(Iscan);
-FORWARD(Iexscan);
-FORWARD(Igather);
-FORWARD(Igatherv);
-FORWARD(Iscatter);
-FORWARD(Iscatterv);
-FORWARD(Iallgather);
-FORWARD(Iallgatherv);
-FORWARD(Ialltoall);
-FORWARD(Ialltoallv);
-FORWARD(Ialltoallw);
-FORWARD(Neighbor_allgather);
-FORWARD(Neighbor_allgatherv);
-FORWARD(Neighbor_alltoall);
-FORWARD(Neighbor_alltoallv);
-FORWARD(Neighbor_alltoallw);
-FORWARD(Ineighbor_allgather);
-FORWARD(Ineighbor_allgatherv);
-FORWARD(Ineighbor_alltoall);
-FORWARD(Ineighbor_alltoallv);
-FORWARD(Ineighbor_alltoallw);
-FORWARD(Win_create);
-FORWARD(Win_allocate);
-FORWARD(Win_allocate_shared);
-FORWARD(Win_create_dynamic);
-FORWARD(Win_free);
-FORWARD(Win_fence);
-FORWARD(Win_post);
-FORWARD(Win_start);
-FORWARD(Win_complete);
-FORWARD(Win_wait);
-FORWARD(Win_test);
-FORWARD(Win_lock);
-FORWARD(Win_lock_all);
-FORWARD(Win_unlock);
-FORWARD(Win_unlock_all);
-FORWARD(Win_flush);
-FORWARD(Win_flush_all);
-FORWARD(Win_flush_local);
-FORWARD(Win_flush_local_all);
-FORWARD(Win_sync);
-FORWARD(Put);
-FORWARD(Get);
-FORWARD(Accumulate);
-FORWARD(Get_accumulate);
-FORWARD(Fetch_and_op);
-FORWARD(Compare_and_swap);
-FORWARD(Rput);
-FORWARD(Rget);
-FORWARD(Raccumulate);
-FORWARD(Rget_accumulate);
-FORWARD(Comm_idup);
-FORWARD(Comm_disconnect);
-FORWARD(Comm_create_group);
-FORWARD(Comm_split);
-FORWARD(Comm_split_type);
-FORWARD(Graph_create);
-FORWARD(Dist_graph_create);
-FORWARD(Dist_graph_create_adjacent);
-FORWARD(Intercomm_create);
-FORWARD(Intercomm_merge);
-FORWARD(File_open);
-FORWARD(File_close);
-FORWARD(File_read);
-FORWARD(File_read_all);
-FORWARD(File_read_at);
-FORWARD(File_read_at_all);
-FORWARD(File_write);
-FORWARD(File_write_all);
-FORWARD(File_write_at);
-FORWARD(File_write_at_all);
-FORWARD(File_iread);
-FORWARD(File_iread_all);
-FORWARD(File_iread_at);
-FORWARD(File_iread_at_all);
-FORWARD(File_iread_shared);
-FORWARD(File_iwrite);
-FORWARD(File_iwrite_all);
-FORWARD(File_iwrite_at);
-FORWARD(File_iwrite_at_all);
-FORWARD(File_iwrite_shared);
-FORWARD(File_read_all_begin);
-FORWARD(File_read_all_end);
-FORWARD(File_read_at_all_begin);
-FORWARD(File_read_at_all_end);
-FORWARD(File_read_ordered);
-FORWARD(File_read_ordered_begin);
-FORWARD(File_read_ordered_end);
-FORWARD(File_read_shared);
-FORWARD(File_sync);
-FORWARD(File_write_all_begin);
-FORWARD(File_write_all_end);
-FORWARD(File_write_at_all_begin);
-FORWARD(File_write_at_all_end);
-FORWARD(File_write_ordered);
-FORWARD(File_write_ordered_begin);
-FORWARD(File_write_ordered_end);
-FORWARD(File_write_shared);
-FORWARD(File_delete);
-FORWARD(File_preallocate);
+struct Forwarded {
+    const char* name; // null: the end
+    void* entry;      // SMPI's
+};
+extern "C" [[gnu::visibility("hidden")]] Forwarded lepaute_entries[]; // NOLINT(*-non-const-global-variables)
 
 namespace {
+
+[[gnu::constructor]] void find_forwarded() {
+    for (Forwarded* each = lepaute_entries; each->name != nullptr; ++each) {
+        each->entry = dlsym(RTLD_NEXT, each->name);
+    }
+}
 
 void forget_some(MPI_Request* requests, int completed, const int* indices) {
     for (int i = 0; i < completed && completed != MPI_UNDEFINED; ++i) {

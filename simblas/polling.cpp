@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <dlfcn.h>
+#include <numeric>
 #include <unordered_map>
 
 namespace lepaute::simblas {
@@ -31,15 +32,6 @@ struct Probing {
 Probing& probing() {
     static Probing the_one;
     return the_one;
-}
-
-const models::Segment* segment_of(double size, const Rank& from, const Rank& to) {
-    const State& there = state();
-    const std::uint32_t cores = there.machine.cores_per_node;
-    const auto& placed = there.request.core_of_rank;
-    const bool inside = placed[from.number] / cores == placed[to.number] / cores;
-    const models::NetworkClass& links = inside ? there.machine.network.loopback : there.machine.network.remote;
-    return links.segments.empty() ? nullptr : &links.at(size);
 }
 
 /// A message of `size` is posted this long after its send began. SMPI charges a rendezvous for nothing but MPI_Isend.
@@ -94,6 +86,15 @@ bool is_coming(Polling& polling, int source, int tag) {
 
 } // namespace
 
+const models::Segment* segment_of(double size, int from, const Rank& to) {
+    const State& there = state();
+    const std::uint32_t cores = there.machine.cores_per_node;
+    const auto& placed = there.request.core_of_rank;
+    const bool inside = from >= 0 && placed[static_cast<std::size_t>(from)] / cores == placed[to.number] / cores;
+    const models::NetworkClass& links = inside ? there.machine.network.loopback : there.machine.network.remote;
+    return links.segments.empty() ? nullptr : &links.at(size);
+}
+
 int world_rank(int rank, MPI_Comm comm) {
     if (comm == MPI_COMM_WORLD) {
         return rank;
@@ -112,9 +113,7 @@ int world_rank(int rank, MPI_Comm comm) {
             PMPI_Comm_group(comm, &group);
             PMPI_Comm_group(MPI_COMM_WORLD, &world);
             std::vector<int> own(static_cast<std::size_t>(size));
-            for (int i = 0; i < size; ++i) {
-                own[static_cast<std::size_t>(i)] = i;
-            }
+            std::iota(own.begin(), own.end(), 0);
             numbers.resize(own.size());
             PMPI_Group_translate_ranks(group, size, own.data(), world, numbers.data());
             PMPI_Group_free(&group);
@@ -151,16 +150,17 @@ void announce(const void* caller, Sending how, const void* buffer, int count, MP
     Rank& waiting = there.ranks[static_cast<std::size_t>(receiver)];
     Polling& polling = waiting.polling;
     const double bytes = static_cast<double>(size) * count;
+    const int sender = static_cast<int>(rank->number);
     double seen_s = simgrid::s4u::Engine::get_clock();
-    if (const models::Segment* segment = segment_of(bytes, *rank, waiting)) {
+    if (const models::Segment* segment = segment_of(bytes, sender, waiting)) {
         seen_s += overhead_s(how, bytes, *segment);
         if (segment->protocol == models::Protocol::eager && how != Sending::synchronous) {
             seen_s += segment->latency_s + bytes / segment->bandwidth_Bps; // when nothing slows it
-            polling.coming.push_back({static_cast<int>(rank->number), tag, seen_s});
+            polling.coming.push_back({sender, tag, seen_s});
         }
     }
     polling.until_s = std::max(polling.until_s, seen_s + margin_s);
-    const bool from_here = polling.source == MPI_ANY_SOURCE || polling.source == static_cast<int>(rank->number);
+    const bool from_here = polling.source == MPI_ANY_SOURCE || polling.source == sender;
     if (polling.asleep && from_here && (polling.tag == MPI_ANY_TAG || polling.tag == tag)) {
         if (comm == polling.comm) {
             polling.seen_s = seen_s;
@@ -226,15 +226,13 @@ extern "C" int MPI_Iprobe(int from, int tag, MPI_Comm comm, int* flag, MPI_Statu
     if (probing().may_sleep && state().request.sleeping_probes && polling.failures >= polling.patience &&
         simgrid::s4u::Engine::get_clock() > polling.until_s) {
         const int source = from == MPI_ANY_SOURCE ? from : world_rank(from, comm);
-        if (source >= 0 || from == MPI_ANY_SOURCE) {
-            if (sleep_until_announced(*rank, source, tag, comm)) {
-                polling.failures = 0;
-                *flag = 1;
-                if (status != MPI_STATUS_IGNORE) {
-                    *status = polling.announced;
-                }
-                return MPI_SUCCESS;
+        if ((source >= 0 || from == MPI_ANY_SOURCE) && sleep_until_announced(*rank, source, tag, comm)) {
+            polling.failures = 0;
+            *flag = 1;
+            if (status != MPI_STATUS_IGNORE) {
+                *status = polling.announced;
             }
+            return MPI_SUCCESS;
         }
     }
     ++state().probes;

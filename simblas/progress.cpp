@@ -16,16 +16,6 @@ std::unordered_set<MPI_Request>& ours() {
     return requests;
 }
 
-bool is_rendezvous(const Rank& rank, double bytes, int from, MPI_Comm comm) {
-    const State& there = state();
-    const std::uint32_t cores = there.machine.cores_per_node;
-    const auto& placed = there.request.core_of_rank;
-    const int sender = from == MPI_ANY_SOURCE ? -1 : world_rank(from, comm);
-    const bool inside = sender >= 0 && placed[static_cast<std::size_t>(sender)] / cores == placed[rank.number] / cores;
-    const models::NetworkClass& links = inside ? there.machine.network.loopback : there.machine.network.remote;
-    return !links.segments.empty() && links.at(bytes).protocol == models::Protocol::rendezvous;
-}
-
 } // namespace
 
 void start_receives(Rank& rank, bool has_computed, bool waits) {
@@ -55,7 +45,8 @@ bool puts_off_receive(Rank& rank, void* buffer, int count, MPI_Datatype type, in
     int size = 0;
     PMPI_Type_size(type, &size);
     const double bytes = static_cast<double>(size) * count;
-    const bool is_large = is_rendezvous(rank, bytes, from, comm);
+    const models::Segment* segment = segment_of(bytes, from == MPI_ANY_SOURCE ? -1 : world_rank(from, comm), rank);
+    const bool is_large = segment != nullptr && segment->protocol == models::Protocol::rendezvous;
     if (!is_large && rank.put_off.empty()) { // behind one that is put off, none may overtake it
         return false;
     }

@@ -36,17 +36,19 @@ void read_without(Line& line, models::Layers& layers) {
     line.clear(); // it ends where there is no further name
 }
 
+template <typename Number>
+void read_numbers(Line& line, std::vector<Number>& to) {
+    to.assign(std::istream_iterator<Number>(line), std::istream_iterator<Number>());
+    line.clear(); // it ends where there is no further number
+}
+
 using Keys = std::map<std::string, std::function<void(Line&, Request&)>>;
 
 const Keys& keys() {
     static const Keys known = {
         {"seed", [](Line& line, Request& to) { line >> to.seeds.day >> to.seeds.run; }},
         {"without", [](Line& line, Request& to) { read_without(line, to.layers); }},
-        {"cores",
-         [](Line& line, Request& to) {
-             to.core_of_rank.assign(std::istream_iterator<std::uint32_t>(line), std::istream_iterator<std::uint32_t>());
-             line.clear();
-         }},
+        {"cores", [](Line& line, Request& to) { read_numbers(line, to.core_of_rank); }},
         {"reference", [](Line& line, Request& to) { line >> to.reference.m >> to.reference.n >> to.reference.k; }},
         {"wtime", [](Line& line, Request& to) { line >> to.wtime_s; }},
         {"fold", [](Line& line, Request& to) { line >> to.fold_bytes >> to.fold_block_bytes >> to.fold_huge; }},
@@ -70,16 +72,8 @@ const Keys& keys() {
              line >> to.slowdowns[place];
          }},
         {"puts_off", [](Line& line, Request& to) { line >> to.puts_off; }},
-        {"rank_cpus",
-         [](Line& line, Request& to) {
-             to.rank_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());
-             line.clear();
-         }},
-        {"load_cpus",
-         [](Line& line, Request& to) {
-             to.load_cpus.assign(std::istream_iterator<int>(line), std::istream_iterator<int>());
-             line.clear();
-         }},
+        {"rank_cpus", [](Line& line, Request& to) { read_numbers(line, to.rank_cpus); }},
+        {"load_cpus", [](Line& line, Request& to) { read_numbers(line, to.load_cpus); }},
         {"sleeping_probes", [](Line& line, Request& to) { line >> to.sleeping_probes; }},
         {"own_factors", [](Line& line, Request& to) { line >> to.own_factors; }},
     };

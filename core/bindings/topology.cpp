@@ -27,6 +27,14 @@ std::vector<LinkValue> values_of(std::span<const net::Link> links) {
     return values;
 }
 
+std::vector<net::Link> links_of(const std::vector<LinkValue>& values) {
+    std::vector<net::Link> links;
+    for (const auto& [capacity_Bps, latency_s] : values) {
+        links.push_back({capacity_Bps, latency_s});
+    }
+    return links;
+}
+
 net::Topology dragonfly(const std::vector<std::uint32_t>& sizes, const net::TopologyOptions& options) {
     if (sizes.size() != 7) {
         throw std::invalid_argument("a dragonfly is 7 numbers");
@@ -51,10 +59,7 @@ void bind_topology(nb::module_& m) {
         .def_prop_rw(
             "levels", [](const net::TopologyOptions& options) { return values_of(options.levels); },
             [](net::TopologyOptions& options, const std::vector<LinkValue>& levels) {
-                options.levels.clear();
-                for (const auto& [capacity_Bps, latency_s] : levels) {
-                    options.levels.push_back({capacity_Bps, latency_s});
-                }
+                options.levels = links_of(levels);
             })
         .def_rw("shared", &net::TopologyOptions::shared)
         .def_rw("node_limiter_Bps", &net::TopologyOptions::node_limiter_Bps)
@@ -88,11 +93,8 @@ void bind_topology(nb::module_& m) {
             "given_routes",
             [](std::uint32_t nodes, std::vector<std::string> names, const std::vector<LinkValue>& links,
                std::vector<std::vector<std::uint32_t>> routes, const net::TopologyOptions& options) {
-                net::GivenRoutes given{nodes, std::move(names), {}, std::move(routes)};
-                for (const auto& [capacity_Bps, latency_s] : links) {
-                    given.links.push_back({capacity_Bps, latency_s});
-                }
-                return net::Topology::given_routes(given, options);
+                return net::Topology::given_routes({nodes, std::move(names), links_of(links), std::move(routes)},
+                                                   options);
             },
             nb::arg("nodes"), nb::arg("names"), nb::arg("links"), nb::arg("routes"), nb::arg("options"))
         .def_prop_ro("nodes", &net::Topology::nodes)

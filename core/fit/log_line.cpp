@@ -116,8 +116,9 @@ LogRange log_range(const Series& series, std::size_t begin, std::size_t end) noe
 
 LogLine least_beyond(const Series& series, std::size_t begin, std::size_t end) {
     LogLine best = best_log_constant(series, begin, end);
+    const auto offer = [&best](const LogLine& found) { best = found.cost < best.cost ? found : best; };
     const LogLine origin = best_log_through_origin(series, begin, end);
-    best = origin.cost < best.cost ? origin : best;
+    offer(origin);
     const auto [low, high] = log_range(series, begin, end);
     // There log(1 + r x) is r x, or log(r x) + 1 / (r x): the best r, or 1 / r, is that of a straight line.
     const Moments small = moments_of(series, begin, end);
@@ -127,13 +128,11 @@ LogLine least_beyond(const Series& series, std::size_t begin, std::size_t end) {
     }
     const double r = small.xx > 0.0 ? small.xy / small.xx : 0.0;
     if (r > 0.0 && std::log(r) < low) {
-        const LogLine found = least_within(series, begin, end, std::log(r) - 1.0, low, std::log(r));
-        best = found.cost < best.cost ? found : best;
+        offer(least_within(series, begin, end, std::log(r) - 1.0, low, std::log(r)));
     }
     const double inverse = large.xx > 0.0 ? large.xy / large.xx : 0.0;
     if (inverse > 0.0 && -std::log(inverse) > high) {
-        const LogLine found = least_within(series, begin, end, high, 1.0 - std::log(inverse), -std::log(inverse));
-        best = found.cost < best.cost ? found : best;
+        offer(least_within(series, begin, end, high, 1.0 - std::log(inverse), -std::log(inverse)));
     }
     return best;
 }

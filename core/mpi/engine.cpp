@@ -84,7 +84,10 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         look();
         if (!delayed_.empty() && delayed_.top().first <= std::min(flows_.next_end_s(), queue_.next_date_s()))
             [[unlikely]] {
-            start_delayed();
+            const auto [date_s, id] = delayed_.top();
+            delayed_.pop();
+            now_s_ = std::max(now_s_, date_s);
+            start_transfer(id, date_s);
             resume_ready();
             continue;
         }
@@ -118,7 +121,8 @@ double Engine::run(const std::function<Task(Rank)>& program) {
         const Rank rank = queue_.next_source();
         RankState& state = ranks_[rank];
         if (fetches()) {
-            fetch_for_event(state);
+            fetch_program(state);
+            fetch_rank(std::min(queue_.source_after_next(), static_cast<Rank>(ranks_.size() - 1)));
         }
         const Event event = std::exchange(state.event, Event::none);
         if (event == Event::receive) {
@@ -200,11 +204,6 @@ void Engine::fetch_for_flow_end() const noexcept {
     net::fetch(messages_.data() + flows_.fetch_after_next(), sizeof(Message));
 }
 
-void Engine::fetch_for_event(const RankState& state) const noexcept {
-    fetch_program(state);
-    fetch_rank(std::min(queue_.source_after_next(), static_cast<Rank>(ranks_.size() - 1)));
-}
-
 /// It will soon be posted.
 void Engine::fetch_for_send(const Message& message) const noexcept {
     const std::uint32_t from = ranks_[message.from].node;
@@ -272,17 +271,6 @@ bool Engine::post(Rank rank) {
     const bool suspended = state.inside_post;
     state.inside_post = false;
     return suspended;
-}
-
-bool Engine::join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller) {
-    RankState& state = ranks_[rank];
-    state.handle = caller;
-    state.operation = {.kind = Kind::join};
-    if (meeting.present.size() + 1 < meeting.count) {
-        meeting.present.push_back(rank);
-        return false;
-    }
-    return true;
 }
 
 void Engine::release(Rank last, Meeting& meeting) {
@@ -373,7 +361,9 @@ void Engine::handle_send(Rank rank) {
         wake_who_asks(id);
     }
     if (is_isend) {
-        end_isend(rank);
+        trace_call(rank, Call::isend, sender.operation.send_to, sender.operation.send_tag, sender.posted_s,
+                   sender.clock_s - sender.posted_s, sender.operation.send_bytes);
+        resume(rank, sender.clock_s);
     } else {
         finish_if_complete(rank);
     }

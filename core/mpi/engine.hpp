@@ -349,7 +349,12 @@ public:
         bool last = false;
         static bool await_ready() noexcept { return false; }
         bool await_suspend(std::coroutine_handle<> caller) {
-            last = engine.join(rank, meeting, caller);
+            engine.ranks_[rank].handle = caller;
+            engine.ranks_[rank].operation = {.kind = Kind::join};
+            last = meeting.present.size() + 1 >= meeting.count;
+            if (!last) {
+                meeting.present.push_back(rank);
+            }
             return !last;
         }
         [[nodiscard]] bool await_resume() const noexcept { return last; }
@@ -412,7 +417,6 @@ private:
         state.event = Event::wake;
         queue_.set(rank, date_s);
     }
-    bool join(Rank rank, Meeting& meeting, std::coroutine_handle<> caller);
     void prepare_send(Rank rank);
     void handle_send(Rank rank);
     void post_receive(Rank rank, double posted_s);
@@ -440,13 +444,11 @@ private:
     [[nodiscard]] std::uint32_t first_ended(Rank rank) const;
     void pay(Rank rank, Request& request, Wait& waited);
     void post_isend(Rank rank, Message& message);
-    void end_isend(Rank rank);
     void offer(std::uint32_t id);
     void match_request(std::uint32_t id, std::uint32_t number);
     void arrive_at_request(std::uint32_t id, double date_s);
     void complete(Rank rank, std::uint32_t number, double date_s, const Message& message);
     void tell_wait(Rank rank, const Request& request, double date_s);
-    void start_delayed();
     [[nodiscard]] bool is_for_requests(const Message& message) const noexcept {
         return !requests_.empty() && message.tag < first_collective_tag;
     }
@@ -484,7 +486,6 @@ private:
     /// in no cache. (At 75,264 ranks a tenth less time for each event; senders, flows and what goes with ranks: a
     /// twentieth more.)
     void fetch_for_flow_end() const noexcept;
-    void fetch_for_event(const RankState& state) const noexcept;
     void fetch_for_send(const Message& message) const noexcept;
     void fetch_rank(Rank rank) const noexcept;
     static void fetch_program(const RankState& state) noexcept;

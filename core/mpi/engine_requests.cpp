@@ -23,13 +23,6 @@ void Engine::post_isend(Rank rank, Message& message) {
     }
 }
 
-void Engine::end_isend(Rank rank) {
-    const RankState& state = ranks_[rank];
-    trace_call(rank, Call::isend, state.operation.send_to, state.operation.send_tag, state.posted_s,
-               state.clock_s - state.posted_s, state.operation.send_bytes);
-    resume(rank, state.clock_s);
-}
-
 void Engine::post_irecv(Rank rank) {
     RankState& state = ranks_[rank];
     // With a source, the messages that a receive may take are in the order of their sender, whatever their dates.
@@ -100,13 +93,6 @@ void Engine::match_request(std::uint32_t id, std::uint32_t number) {
     } else if (message.arrival_known) {
         arrive(id, message.arrival_s);
     }
-}
-
-void Engine::start_delayed() {
-    const auto [date_s, id] = delayed_.top();
-    delayed_.pop();
-    now_s_ = std::max(now_s_, date_s);
-    start_transfer(id, date_s);
 }
 
 void Engine::arrive_at_request(std::uint32_t id, double date_s) {

@@ -75,8 +75,8 @@ struct TopologyOptions {
     double node_limiter_Bps = 0.0;   // what a node sends and receives together; 0: no such limit
     double switch_limiter_Bps = 0.0; // what passes through a switch; 0: no such limit
     std::uint32_t first_node_number = 0;
-    std::vector<Override> overrides;
-    std::vector<std::string> removed; // names of switches and cables
+    std::vector<Override> overrides{};
+    std::vector<std::string> removed{}; // names of switches and cables
 
     void check() const;
 };

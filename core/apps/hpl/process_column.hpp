@@ -141,9 +141,7 @@ struct Program::ProcessColumn {
                 continue;
             }
             if (!one_model || size.m != cost_size.m || size.n != cost_size.n || size.k != cost_size.k) {
-                if (calls > 0) {
-                    day.note_calls(kernel, cost, cost_size, calls, total_s);
-                }
+                day.note_calls(kernel, cost, cost_size, calls, total_s); // none at first
                 calls = 0;
                 total_s = 0.0;
                 cost_size = size;
@@ -166,9 +164,7 @@ struct Program::ProcessColumn {
             process.clock_s += seconds;
             process.spend(mpi::Share::compute, seconds);
         }
-        if (calls > 0) {
-            day.note_calls(kernel, cost, cost_size, calls, total_s);
-        }
+        day.note_calls(kernel, cost, cost_size, calls, total_s);
     }
     static models::Size matrix(std::int64_t m, std::int64_t n, std::int64_t k = 0) {
         return m > 0 ? models::Size{static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}

@@ -118,19 +118,19 @@ const Program::SwapPlan& Program::swap_plan(const Panel& panel) {
     return plan;
 }
 
-void Program::Update::begin_exchange() {
+bool Program::Update::begin_exchange() {
     const SwapPlan& plan = program_.swap_plan(panel_);
     if (distance_ == 0) {
         swap_kernel(transposed() ? Kernel::dlaswp01T : Kernel::dlaswp01N, plan.owner_rows, panel_.rows);
     } else {
         swap_kernel(Kernel::dlaswp02N, plan.held[distance_], panel_.rows);
     }
-    poll(Next::fold);
+    return poll(&Update::fold);
 }
 
 /// Processes beyond the power of two give their rows to a partner, whose U they get in the end.
 bool Program::Update::fold() {
-    next_ = Next::folded;
+    next_ = &Update::folded;
     if (!folds()) {
         return true;
     }
@@ -149,18 +149,17 @@ bool Program::Update::fold() {
     return distance_ > power() ? send(partner, w_bytes(rows)) : receive(partner);
 }
 
-void Program::Update::folded() {
+bool Program::Update::folded() {
     if (distance_ == 0 && folds()) {
         swap_kernel(into_u(), program_.swap_plan(panel_).held[power()], 0);
     }
     if (distance_ < power()) {
         bit_ = 1;
-        poll(Next::round);
-    } else {
-        const std::uint32_t beyond = program_.parameters_.p - power();
-        bit_ = beyond > 1 ? std::bit_floor(beyond - 1) : 0;
-        poll(Next::spread_beyond);
+        return poll(&Update::round);
     }
+    const std::uint32_t beyond = program_.parameters_.p - power();
+    bit_ = beyond > 1 ? std::bit_floor(beyond - 1) : 0;
+    return poll(&Update::spread_beyond);
 }
 
 Program::SwapPlan::Round Program::Update::rows_of_round() {
@@ -171,10 +170,10 @@ Program::SwapPlan::Round Program::Update::rows_of_round() {
 
 bool Program::Update::round() {
     if (bit_ >= power()) {
-        next_ = Next::unfold;
+        next_ = &Update::unfold;
         return true;
     }
-    next_ = Next::exchanged;
+    next_ = &Update::exchanged;
     const SwapPlan::Round rows = rows_of_round();
     const std::uint32_t partner = distance_ ^ bit_;
     const bool has_u = distance_ < bit_;
@@ -186,7 +185,7 @@ bool Program::Update::round() {
     return !receives || receive(rank_of(partner));
 }
 
-void Program::Update::exchanged() {
+bool Program::Update::exchanged() {
     if (distance_ < 2 * bit_) { // has or gets U
         const SwapPlan::Round rows = rows_of_round();
         if (distance_ < bit_) {
@@ -196,7 +195,7 @@ void Program::Update::exchanged() {
         }
     }
     bit_ *= 2;
-    poll(Next::round);
+    return poll(&Update::round);
 }
 
 /// The first process beyond the power of two has U and spreads it among those beyond, by a binomial tree.
@@ -204,10 +203,10 @@ bool Program::Update::spread_beyond() {
     if (bit_ == 0) {
         swap_kernel(transposed() ? Kernel::dlaswp05T : Kernel::dlaswp05N, program_.swap_plan(panel_).held[distance_],
                     panel_.rows);
-        next_ = Next::unfold;
+        next_ = &Update::unfold;
         return true;
     }
-    next_ = Next::beyond;
+    next_ = &Update::beyond;
     const std::uint32_t own = distance_ - power();
     const std::uint32_t partner = own ^ bit_;
     if (own % bit_ != 0) {
@@ -221,7 +220,7 @@ bool Program::Update::spread_beyond() {
 
 /// The final U for those beyond the power of two.
 bool Program::Update::unfold() {
-    next_ = Next::unfolded;
+    next_ = &Update::unfolded;
     if (!folds()) {
         return true;
     }

@@ -27,14 +27,15 @@ std::shared_ptr<const SpreadPlan> Program::plan_of(const Panel& panel) {
     return slot.plan;
 }
 
-void Program::Update::begin_spread() {
+bool Program::Update::begin_spread() {
     plan_ = program_.plan_of(panel_);
     if (distance_ == 0) {
         swap_kernel(transposed() ? Kernel::dlaswp01T : Kernel::dlaswp01N, program_.swap_plan(panel_).owner_rows,
                     panel_.rows);
     }
     bit_ = 0;
-    next_ = Next::spread;
+    next_ = &Update::spread;
+    return true;
 }
 
 const std::vector<SpreadStep>& Program::Update::spread_steps() const noexcept {
@@ -45,7 +46,7 @@ bool Program::Update::spread() {
     if (bit_ == spread_steps().size()) {
         bit_ = 0;
         if (levelling_) {
-            next_ = Next::roll;
+            next_ = &Update::roll;
         } else {
             levelling_ = true;
             if (distance_ != 0) {
@@ -57,7 +58,7 @@ bool Program::Update::spread() {
     }
     const SpreadStep& step = spread_steps()[bit_];
     probes_ = 0;
-    next_ = Next::probe_in_spread;
+    next_ = &Update::probe_in_spread;
     if (step.rows == 0) {
         return true;
     }
@@ -66,14 +67,14 @@ bool Program::Update::spread() {
     return step.receives ? receive(partner) : send(partner, bytes_of(step.rows, columns_), !transposed());
 }
 
-void Program::Update::probe_in_spread() {
+bool Program::Update::probe_in_spread() {
     if (probes_ == spread_steps()[bit_].probes) {
         ++bit_;
-        next_ = Next::spread;
-    } else {
-        ++probes_;
-        poll(Next::probe_in_spread);
+        next_ = &Update::spread;
+        return true;
     }
+    ++probes_;
+    return poll(&Update::probe_in_spread);
 }
 
 bool Program::Update::roll() {
@@ -85,10 +86,10 @@ bool Program::Update::roll() {
         } else {
             program_.kernel(at_.rank, Kernel::dlaswp00N, panel_.width, columns_, panel_.width);
         }
-        next_ = Next::swapped;
+        next_ = &Update::learn_arrival;
         return true;
     }
-    next_ = Next::rolled;
+    next_ = &Update::rolled;
     const std::uint32_t position = plan_->position[at_.row];
     const std::uint32_t turn = k / 2;
     const auto around = [p](std::uint32_t at) { return at < p ? at : at - p; };

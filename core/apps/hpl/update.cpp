@@ -123,86 +123,30 @@ std::int64_t Program::update_until(const Place& at, const Panel& panel, std::int
 }
 
 bool Program::Update::advance() {
-    bool ended = true; // the operation
-    while (ended) {
-        switch (next_) {
-        case Next::begin:
-            begin();
-            break;
-        case Next::broadcast:
-            ended = incoming_.advance();
-            if (ended) {
-                next_ = after_;
-            }
-            break;
-        case Next::begin_exchange:
-            begin_exchange();
-            break;
-        case Next::fold:
-            ended = fold();
-            break;
-        case Next::folded:
-            folded();
-            break;
-        case Next::round:
-            ended = round();
-            break;
-        case Next::exchanged:
-            exchanged();
-            break;
-        case Next::spread_beyond:
-            ended = spread_beyond();
-            break;
-        case Next::beyond:
-            bit_ /= 2;
-            poll(Next::spread_beyond);
-            break;
-        case Next::unfold:
-            ended = unfold();
-            break;
-        case Next::unfolded:
-            poll(Next::swapped);
-            break;
-        case Next::begin_spread:
-            begin_spread();
-            break;
-        case Next::spread:
-            ended = spread();
-            break;
-        case Next::probe_in_spread:
-            probe_in_spread();
-            break;
-        case Next::roll:
-            ended = roll();
-            break;
-        case Next::rolled:
-            ++bit_;
-            poll(Next::roll);
-            break;
-        case Next::swapped:
-            ended = learn_arrival();
-            break;
-        case Next::arrival:
-            update_until_arrival();
-            break;
-        case Next::rest:
-            update_rest();
-            break;
-        case Next::end:
-            return true;
+    while (next_ != nullptr) {
+        if (!(this->*next_)()) {
+            return false;
         }
     }
-    return false;
+    return true;
 }
 
-void Program::Update::begin() {
+bool Program::Update::broadcast() {
+    const bool ended = incoming_.advance();
+    if (ended) {
+        next_ = after_;
+    }
+    return ended;
+}
+
+bool Program::Update::begin() {
     if (columns_ <= 0 || panel_.width <= 0) {
-        next_ = Next::end;
+        next_ = nullptr;
         if (incoming_.panel()) {
             incoming_.finish();
-            next_ = Next::broadcast;
+            next_ = &Update::broadcast;
         }
-        return;
+        return true;
     }
     const Parameters& parameters = program_.parameters_;
     const std::uint32_t p = parameters.p;
@@ -216,17 +160,17 @@ void Program::Update::begin() {
     program_.kernel(at_.rank, Kernel::pdupdate_glue, panel_.width, columns_, 0);
     const bool rolls = parameters.swap == Swap::spread_roll ||
                        (parameters.swap == Swap::mix && columns_ > parameters.swap_threshold.value_or(parameters.nb));
-    poll(p == 1 ? Next::swapped : rolls ? Next::begin_spread : Next::begin_exchange);
+    return poll(p == 1 ? &Update::learn_arrival : rolls ? &Update::begin_spread : &Update::begin_exchange);
 }
 
 /// The real program updates a block of columns, probes, updates the next. Nothing that it does meanwhile concerns
 /// others: so we learn first when the panel comes, and then count the blocks until that date.
 bool Program::Update::learn_arrival() {
     if (!incoming_.expected()) {
-        next_ = Next::rest;
+        next_ = &Update::update_rest;
         return true;
     }
-    next_ = Next::arrival;
+    next_ = &Update::update_until_arrival;
     const Panel& incoming = *incoming_.panel();
     if (program_.engine_.load_matters()) {
         const ColumnCalls all(program_, at_, panel_, columns_);
@@ -237,21 +181,23 @@ bool Program::Update::learn_arrival() {
                                              .receive_tag = broadcast_tag(incoming)});
 }
 
-void Program::Update::update_until_arrival() {
+bool Program::Update::update_until_arrival() {
     updated_ =
         program_.update_until(at_, panel_, columns_, *incoming_.panel(), program_.engine_.date_answer_s(at_.rank));
     incoming_.finish();
-    after_ = Next::rest;
-    next_ = Next::broadcast;
+    after_ = &Update::update_rest;
+    next_ = &Update::broadcast;
+    return true;
 }
 
-void Program::Update::update_rest() {
+bool Program::Update::update_rest() {
     if (updated_ < columns_) {
         ColumnCalls(program_, at_, panel_, columns_ - updated_).compute();
     }
     columns_left_ -= columns_;
     staged_.reset();
-    next_ = Next::end;
+    next_ = nullptr;
+    return true;
 }
 
 } // namespace lepaute::hpl

@@ -86,50 +86,37 @@ public:
     bool advance() override;
 
 private:
-    enum class Next : std::uint8_t {
-        begin,
-        broadcast,      // of the incoming panel; then after_
-        begin_exchange, // the swap by binary exchange
-        fold,
-        folded,
-        round,
-        exchanged,
-        spread_beyond,
-        beyond,
-        unfold,
-        unfolded,
-        begin_spread, // the swap by spreading and rolling
-        spread,
-        probe_in_spread,
-        roll,
-        rolled,
-        swapped,
-        arrival,
-        rest,
-        end
-    };
-    void begin();
+    /// What the rank does next; true: that has ended already.
+    using Step = bool (Update::*)();
+    bool begin();
+    bool broadcast(); // of the incoming panel; then after_
     /// A probe for the incoming panel, then `next`.
-    void poll(Next next) {
+    bool poll(Step next) {
         next_ = next;
         if (incoming_.must_poll()) {
             after_ = next;
-            next_ = Next::broadcast;
+            next_ = &Update::broadcast;
         }
+        return true;
     }
     bool learn_arrival();
-    void update_until_arrival();
-    void update_rest();
+    bool update_until_arrival();
+    bool update_rest();
 
-    // swap.cpp
-    void begin_exchange();
+    // swap.cpp: by binary exchange
+    bool begin_exchange();
     bool fold();
-    void folded();
+    bool folded();
     bool round();
     [[nodiscard]] SwapPlan::Round rows_of_round();
-    void exchanged();
+    bool exchanged();
     bool spread_beyond();
+    bool beyond() {
+        bit_ /= 2;
+        return poll(&Update::spread_beyond);
+    }
     bool unfold();
+    bool unfolded() { return poll(&Update::learn_arrival); }
     [[nodiscard]] Kernel into_u() const noexcept { return transposed() ? Kernel::dlaswp03T : Kernel::dlaswp03N; }
     [[nodiscard]] std::uint32_t power() const noexcept { return std::bit_floor(program_.parameters_.p); }
     /// Are there processes beyond the power of two, one of which this one is, or has as its partner?
@@ -144,12 +131,16 @@ private:
     [[nodiscard]] double w_bytes(std::int64_t rows) const noexcept {
         return 8.0 * static_cast<double>(rows * (columns_ + 1));
     }
-    // swap_spread_roll.cpp
-    void begin_spread();
+    // swap_spread_roll.cpp: by spreading and rolling
+    bool begin_spread();
     [[nodiscard]] const std::vector<SpreadStep>& spread_steps() const noexcept;
     bool spread();
-    void probe_in_spread();
+    bool probe_in_spread();
     bool roll();
+    bool rolled() {
+        ++bit_;
+        return poll(&Update::roll);
+    }
 
     [[nodiscard]] bool transposed() const noexcept { return program_.parameters_.u == Form::transposed; }
     void swap_kernel(Kernel which, std::int64_t rows, std::int64_t of_rows) {
@@ -183,8 +174,8 @@ private:
     std::int64_t& columns_left_;
     std::int64_t columns_;
     Place at_;
-    Next next_ = Next::begin;
-    Next after_ = Next::end; // the broadcast
+    Step next_ = &Update::begin; // null at the end
+    Step after_ = nullptr;       // the broadcast
     bool levelling_ = false;
     std::uint32_t distance_ = 0; // from the owner row
     std::uint32_t bit_ = 0;      // of the round; in a spread or roll, its number

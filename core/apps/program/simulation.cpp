@@ -243,7 +243,7 @@ Task Program::run(Rank rank) {
             co_await exchange(rank, op);
             break;
         case Code::compute:
-            compute(rank, op);
+            mpi::call_kernel(engine_, day_, rank, models::KernelNumber(std::size_t{op.which}), {op.m, op.n, op.k});
             break;
         case Code::step:
             engine_.begin_step(rank, static_cast<std::int32_t>(at.step++));
@@ -274,10 +274,6 @@ Task Program::exchange(Rank rank, const Op& op) {
     std::vector<std::uint32_t> requests(std::size_t{2} * count);
     std::ranges::generate(requests, [number = first]() mutable { return number++; });
     co_await engine_.wait_all(rank, requests, mpi::Call::waitall);
-}
-
-void Program::compute(Rank rank, const Op& op) {
-    mpi::call_kernel(engine_, day_, rank, models::KernelNumber(std::size_t{op.which}), {op.m, op.n, op.k});
 }
 
 void Program::begin_collective(Rank rank, const Op& op) {

@@ -215,7 +215,6 @@ private:
     mpi::Task collective(mpi::Rank rank, const Op& op);
     void begin_collective(mpi::Rank rank, const Op& op);
     mpi::Task run_agent(mpi::Rank number);
-    void compute(mpi::Rank rank, const Op& op);
     [[nodiscard]] std::string waiting(mpi::Rank rank) const;
 
     /// What an agent has to do, one after the other.
