@@ -11,6 +11,7 @@ from support_comparisons import campaign
 from support_pages import text_of
 
 from lepaute.kit.text import percent, seconds, size_text
+from lepaute.measure.verify.comparison import error_text
 
 DATA = Path(__file__).parent.parent / "data"
 SMALL = Path(__file__).parent.parent / "data" / "platforms" / "small.yaml"
@@ -177,7 +178,7 @@ def test_the_page_of_a_verification_has_the_answer_that_is_printed_and_the_error
     seen = text_of(page)
     assert len(told) == 16
     for each in told:
-        error = f"{each['error_percent']:+.1f} %"
+        error = error_text(each["error_percent"])
         assert error in seen
         assert error in printed
         assert all(digits(f"{run['time_s']:.2e}".partition("e")[0]) in digits(seen) for run in each["measured"])

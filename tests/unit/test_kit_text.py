@@ -109,7 +109,7 @@ def test_lists_of_numbers_and_ranges() -> None:
 
 def test_grids_are_products_of_whole_numbers() -> None:
     assert grid_of("8X4", "grid") == (8, 4)
-    assert box_of("1kx2x3", "cells") == (1000, 2, 3)
+    assert box_of("1kx2x3", "cells", "8x8x8") == (1000, 2, 3)
     for text in ("8", "8x", "8x4x2"):
         with pytest.raises(InputError, match="it must be P x Q such as 8x8"):
             grid_of(text, "grid")

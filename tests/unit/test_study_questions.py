@@ -224,7 +224,7 @@ def test_the_page_of_what_if_has_the_question_the_changes_with_intervals_and_the
     assert page.count("<use ") == 12, "a mark for each scenario"
     for words in (
         "How does the time change with “speed x 10”, “speed / 10”, ",
-        "latency / 10”, against “as it is”?",
+        "latency / 10”, against “baseline”?",
         "lepaute study ready components -p dahu --n 1k --grid 2x2 --runs 2",
         "<code>lepaute study whatif study.yaml</code>",
         "hpl (n 1000, nb 128, grid 2x2) on dahu",

@@ -101,7 +101,7 @@ def answers_of(store: Path, beside: Path) -> Answers:
         "events propose": (answers.tested & answers.proposed, answers.tested),
         "test, by events propose": (worse & known, worse),
         "events propose, unconfirmed": (unconfirmed & set().union(*(names for names, *_ in of_proposals)), unconfirmed),
-        "health, unknown": ({not {each["verdict"] for each in health.values()} - _UNKNOWN}, {is_unknown}),
+        "health, unknown": ({not {each["step"] for each in health.values()} - _UNKNOWN}, {is_unknown}),
         **_of_health(answers, health),
         "health, worth a look": (
             {line["text"] for each in health.values() for line in each["worth_a_look"]["lines"]},
@@ -126,7 +126,7 @@ def _is_over(answers: Answers, store: Path, nodes: frozenset[str], date: str, ev
 def _of_health(answers: Answers, health: dict[str, dict[str, Any]]) -> Pairs:
     verdicts: dict[str, set[str]] = {name: set() for name in ("healthy", "unknown", "unlike", "not_confirmed")}
     for node, each in health.items():
-        known = "unknown" if each["verdict"] in _UNKNOWN else each["verdict"]
+        known = "unknown" if each["step"] in _UNKNOWN else each["step"]
         verdicts.setdefault(known, set()).add(node)
     _, unknown, unlike, unconfirmed = (verdicts.pop(name) for name in list(verdicts)[:4])
     right = set()

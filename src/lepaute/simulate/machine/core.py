@@ -169,7 +169,8 @@ def bounds(ranges: Mapping[Any, tuple[float, float]] | None) -> _core.Bounds:
 def _core_segment(segment: "Segment") -> _core.Segment:
     core = _core.Segment()
     for name in ("above_bytes", "protocol", "latency_s", "bandwidth_Bps", "cable_latency_factor", "noise_relative_sd"):
-        setattr(core, name, getattr(segment, name))
+        if (value := getattr(segment, name)) is not None:
+            setattr(core, name, value)
     for name in ("send", "isend", "receive"):
         setattr(core, name, _core.Overhead(*getattr(segment, name)))
     if segment.noise:

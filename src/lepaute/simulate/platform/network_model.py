@@ -50,16 +50,16 @@ class MessageNoise(Value):
 class Segment(Value):
     """Messages of more than `above_bytes`, up to the next segment (the first one also holds 0 bytes).
 
-    `latency_s` is that of the whole route, to which the latencies of cables times `cable_latency_factor` are added;
-    `bandwidth_Bps` that of one flow alone. Noise: none, half-normal of `noise_relative_sd` on latency and transfer, or
-    the modes of `noise`.
+    `latency_s` is that of the whole route, to which the latencies of cables times `cable_latency_factor` (null: 1) are
+    added; `bandwidth_Bps` that of one flow alone. Noise: none, half-normal of `noise_relative_sd` on latency and
+    transfer, or the modes of `noise`.
     """
 
     above_bytes: Annotated[int, Ge(0), Le(MAX_COUNTED)]
     protocol: Literal["eager", "detached", "rendezvous"]
     latency_s: NonNegative
     bandwidth_Bps: Positive  # noqa: N815 - the unit
-    cable_latency_factor: NonNegative = 1.0
+    cable_latency_factor: NonNegative | None = None
     send: Overhead = (0.0, 0.0)
     isend: Overhead = (0.0, 0.0)
     receive: Overhead = (0.0, 0.0)

@@ -129,7 +129,7 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
     topology, count = platform.topology, platform.nodes.count
     if wiring is not None and count <= MAX_NODES_WITH_ROUTES and (every_route or _needs_explicit_routes(platform)):
         return "mesh"
-    by_size = any(segment.cable_latency_factor != 1 for segment in platform.network.remote.segments)
+    by_size = any(segment.cable_latency_factor not in (None, 1) for segment in platform.network.remote.segments)
     if topology.kind in ("graph", "routes") or every_route or by_size:
         raise InputError(
             f"platform {platform.name}: a {topology.kind} of {count} nodes cannot be written route by route, which is "
@@ -150,7 +150,7 @@ def _needs_explicit_routes(platform: Platform) -> bool:
     topology = platform.topology
     return bool(
         topology.kind in ("graph", "routes")
-        or any(segment.cable_latency_factor != 1 for segment in platform.network.remote.segments)
+        or any(segment.cable_latency_factor not in (None, 1) for segment in platform.network.remote.segments)
         or topology.changed
         or topology.removed
         or topology.cables == "first"
@@ -180,7 +180,7 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
     # Are the factors of latency for a whole route, or for each of its links? And how much of a message's 16 bytes of
     # envelope is already taken off?
     on_links = parts.latencies.same_on_every_route and platform.topology.kind != "switch" and form == "cluster"
-    by_size = any(segment.cable_latency_factor != 1 for segment in network.remote.segments)
+    by_size = any(segment.cable_latency_factor not in (None, 1) for segment in network.remote.segments)
     yield "latency", "sized" if by_size else "links" if on_links else "route"
     yield "enveloped", [int(taken) for taken in parts.latencies.enveloped]
     if form == "mesh":

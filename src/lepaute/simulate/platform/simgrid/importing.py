@@ -267,7 +267,7 @@ def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool, 
         # a bandwidth that is too small for a double is refused by the segment itself
         latency_s=remote_latency_s(nominal_s, row.latency_factor, bandwidth if enveloped and bandwidth else None),
         bandwidth_Bps=bandwidth,
-        cable_latency_factor=float(row.latency_factor) if by_size else 1.0,
+        cable_latency_factor=float(row.latency_factor) if by_size else None,
         send=row.send,
         isend=row.isend,
         receive=row.receive,

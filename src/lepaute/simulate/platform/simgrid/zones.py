@@ -100,7 +100,9 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
     route = longest_route(topology)
     if not explicit and (link_s := _latency_of_each_link(topology, segments, route)) is not None:
         return _same(link_s, link_s * len(route), len(segments))
-    by_size = tuple(Decimal(segment.cable_latency_factor) for segment in segments)
+    by_size = tuple(
+        Decimal(1 if segment.cable_latency_factor is None else segment.cable_latency_factor) for segment in segments
+    )
     if set(by_size) != {Decimal(1)}:  # the factors are for all latencies
         of_route_s = Decimal(segments[0].latency_s) / by_size[0] if by_size[0] else Decimal(0)
         all_s = tuple(product(of_route_s, factor) for factor in by_size)
