@@ -27,7 +27,8 @@ try:
 except LepauteError as error:
     print("lepaute: the programs for measurements could not be built:", error, file=sys.stderr)
 try:
-    build_library(progress=lambda what: progress(f"Emulation: {what}"))
+    progress("Emulation")
+    build_library()
     build_hpl_smpi(unpack_source, SHA256)
 except LepauteError as error:
     print("lepaute: what an emulation needs could not be built:", error, file=sys.stderr)

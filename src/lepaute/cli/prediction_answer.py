@@ -35,8 +35,7 @@ MIN_OUTSIDE = 0.005
 
 
 def answered(prediction: "Prediction", width: int, *, besides: Sequence[Prediction] = (), details: bool = False) -> str:
-    """One prediction on a terminal of `width` columns, or in a file; besides : what it is compared with, whose caveats
-    join its own."""
+    """One prediction on a terminal of `width` columns, or in a file; besides : others, for their caveats."""
     rate, peak = prediction.rate, peak_gflops(prediction)
     of_peak = "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
     answer = with_slow_state(takes(prediction) + of_peak, prediction)

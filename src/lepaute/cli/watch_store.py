@@ -66,8 +66,7 @@ def opened(place: str | None, files: Sequence[Path] = (), read_as: list[str] | N
 
 
 def stage(tell: Callable[[str, float], None], what: str, begin: float, end: float = 1.0) -> Callable[[float], None]:
-    """Tells of a part of the work, by the share of that part, as `terminal.progress_bar` wants to be told of all: each
-    further per cent."""
+    """Tells of a part of the work, by the share of that part, as `terminal.progress_bar` wants it of all."""
     told = -1
 
     def tell_of_part(share: float) -> None:

@@ -18,8 +18,7 @@ def built_once(
     """The folder that holds `product`, built unless it is there already for the same inputs.
 
     inputs : all that the result depends on: compilers, flags, `digests` of the sources
-    build  : fills the empty folder that it is given; not called where another process has built the same meanwhile,
-             which is waited for
+    build  : fills the empty folder that it is given; not called where another process builds the same
     parent : where the folder is kept, by default the cache
     Raises what `build` raises, and EnvironmentProblem if something else stands in the way.
     """

@@ -32,8 +32,7 @@ def printable_lines(text: str) -> str:
 class PrintableStream:
     """A text stream that writes `printable_lines` of what it is given, and is the stream itself in all else.
 
-    Rich, which draws with escape sequences of its own, writes to the stream behind it: what it is given must be
-    printable already.
+    Rich, which draws with escape sequences of its own, writes to the stream behind it: give it printable text.
     is_elsewhere : whether what is being written is for standard error
     Raises OSError with the stream's name where writing fails.
     """

@@ -161,8 +161,7 @@ def signed_percent(share: float, low: float | None = None, high: float | None = 
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """An estimate with so many digits, zeros at the end among them: 1.50, 0.0000123, 12,346; below a millionth with an
-    exponent."""
+    """An estimate with so many digits, zeros at the end too: 1.50, 0.0000123, 12,346; with an exponent below 1e-6."""
     if value == 0.0 or not math.isfinite(value):
         return "0" if value == 0.0 else f"{value:g}"
     text = f"{value:.{digits - 1}e}"
@@ -227,8 +226,7 @@ def change_in_words(
 
 
 def _decimals(low: float, high: float) -> int:
-    """Decimals with which half of an interval has two digits, at most six significant ones for its ends; below 0 tens,
-    hundreds and so on."""
+    """Decimals with which half of an interval has two digits, at most six for its ends; below 0 tens and so on."""
     return min(1 - math.floor(math.log10((high - low) / 2.0)), 5 - math.floor(math.log10(max(abs(low), abs(high)))))
 
 
@@ -246,8 +244,7 @@ def with_nonbreaking_units(text: str) -> str:
 
 
 def folded(text: str, width: int, indent: int = 0) -> str:
-    """The text in lines of `width` columns, broken at blanks alone and never within a quantity; all lines but the first
-    are indented."""
+    """The text in lines of `width` columns, broken at blanks, never in a quantity; all but the first are indented."""
     if len(text) <= width:
         return text
     text = with_nonbreaking_units(text)

@@ -53,8 +53,7 @@ _MAX_OWN, _MAX_FIGURES, _MAX_TEXT = 20, 1000, 4000
 class Workload:
     """name    : its factors are workload_<name>_<figure>
     command    : what its values have in common where they are compared; for the shell, if it is a user's
-    pattern    : named groups match what it prints; the names are figures, whose units they end with. None: of a user's
-                 command its duration
+    pattern    : named groups match what it prints, by figure and unit. None: a user's command's duration
     stressor   : options of stress-ng; None: a user's command
     """
 

@@ -63,8 +63,7 @@ def record(
     solve    : which of the program's timed regions, see trace_of_records
     every_call: a row also for each of many successive probes that find nothing, and for kernels without columns
 
-    Raises InputError for a command that cannot be run, EnvironmentProblem if a tool is missing or the run left
-    nothing behind.
+    Raises InputError for a command that cannot be run, EnvironmentProblem if a tool or all results are missing.
     """
     if not words:
         raise InputError("no command was given; write lepaute record -- mpirun -np 2 PROGRAM")

@@ -134,8 +134,7 @@ class Behaviour:
     ) -> list[float] | None:
         """Seconds that one core takes to simulate a run of each; None if that is short, or nobody knows.
 
-        measure : (application, trial_steps = 0) simulates a run, or some of its steps, and returns the seconds of one
-            core that it took
+        measure : (application, trial_steps = 0) simulates a run, or some of its steps, and returns its CPU seconds
         """
         if not hasattr(self.application, "iterations"):  # each of which takes the same time
             return None

@@ -29,8 +29,7 @@ _GOLDEN = 0.6180339887498949
 
 
 class Effect(NamedTuple):
-    """Effect on the time of any run: mean and ends of its interval, and the mean of its inverse, over those of
-    undisturbed runs.
+    """Effect on the time of any run: mean, ends and mean of the inverse over those of undisturbed runs.
 
     share : of runs that meet the slow state;  most : times as long as 95 % of these take at most; None: too few do
     """

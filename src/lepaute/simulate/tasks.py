@@ -43,8 +43,7 @@ def run_tasks(
 ) -> dict[KeyT, ResultT]:
     """The result of each task by its key. The first exception of a task, or an interrupt, ends all.
 
-    What has not begun then is dropped; what runs is cancelled, or goes on to its end in the background where it has no
-    progress.
+    What has not begun then is dropped; what runs is cancelled, or goes on in the background where it has no progress.
 
     progress : called in this thread with the share of the cost behind, from 0 to 1
     clocked : costs are seconds, so that running tasks that do not tell how far they are count by the time they have run

@@ -48,8 +48,7 @@ def nonnegative_solution(gram: Floats, moment: Floats, *, last_free: bool = Fals
 
 
 def residuals(sums: Floats, negligible: float) -> Floats:
-    """What least squares leave of the square of the last column, shape (parts,), from products of all columns, shape
-    (parts, p + 1, p + 1).
+    """What least squares leave of the last column squared, (parts,), from products of all, (parts, p + 1, p + 1).
 
     negligible : a column of which those before it leave no more than this share explains nothing
     """

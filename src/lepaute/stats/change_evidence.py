@@ -214,8 +214,7 @@ class ChangeEvidence:
     origin    : the first value
     anchor    : mean of the first ANCHOR_VALUES values without common effects, from which those of later days are
                 reckoned: a level that goes on learning would let levels and common effect drift against each other
-    expected  : the level less the origin, and the responses to the quick and to the slow part of the common effect,
-                shape (streams, 3)
+    expected  : level less origin, and responses to quick and slow part of the common effect, (streams, 3)
     spread    : of these two responses among the machines of a group, shape (streams, 2)
     last, before_last : the latest two values, less what is expected of the common effect, NaN before there are such
     last_value, last_common : the latest value less the origin, and the common effect that belongs to it, (streams, 2)

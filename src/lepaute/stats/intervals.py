@@ -95,8 +95,7 @@ def prediction_interval(values: Sequence[float], common_sd: float = 0.0, control
     The interval of rates is that of durations, inverted. A 0 has no logarithm: where
     there is one, the bounds are those of the values themselves, and not below 0.
     common_sd : standard deviation of the logarithm of a factor that all values lack alike, unknown and near 1, so that
-        they do not show it; each bound moves away from the mean: the squares of its distance and of 1.96 common_sd
-        add up
+        they do not show it; each bound moves away from the mean: squares of its distance and of 1.96 common_sd add up
     controls : of the values; what they explain of the logarithms is taken out of the values, and the distance of its
         quantiles added in the same way: Student's interval, with a degree of freedom less for each, is of what is left
     Raises InputError if there is no value, or one that is not finite or below 0.

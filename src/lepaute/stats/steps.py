@@ -285,8 +285,7 @@ def largest_shift(values: Sequence[float] | Floats, seed: int = 1) -> Shift | No
     `find_steps` takes neighbours that are alike for the series' usual state, and says when its level changed beyond
     that; of thirty values it needs a third on either side. The question here is another: is there any order in time at
     all? So the test is exact by permutation of the values. The statistic is that of circular binary segmentation
-    (Olshen et al., Biostatistics 5, 2004) on a line: the largest standardised difference of the means of a stretch and
-    of the rest.
+    (Olshen et al., Biostatistics 5, 2004) on a line: the largest standardised difference of a mean to the rest.
     values : in the order of time, in any unit
     seed   : of the permutations; the same arguments give the same result
     """

@@ -149,8 +149,7 @@ class Configurations:
         return tuple({weak: 0 for at in made for weak in weaknesses_of(at.application, at.conditions.platform)})
 
     def check(self, point: Point) -> Application:
-        """The application at a point; raises InputError or PlatformError for one, a platform or a mapping that cannot
-        be, each by itself."""
+        """The application at a point; raises InputError or PlatformError where any part cannot be."""
         values = self._values(point)
         application = build_application(self._application_values(values), self.folder)
         self._mapping(values, self._platform(values), application)

@@ -40,8 +40,7 @@ class Standing:
         that points with fewer seeds are seen on the same machines
     ratio       : to the best, at the seeds of both: above 1 is worse, for rates too; below 1, it is not comparable
     low, high   : 95 % prediction interval of that ratio for one further machine and day; None if there is too little
-    probability : that it is the best one on the machine of those that are comparable, of all of them together 1; NaN
-        if that was not wanted
+    probability : that it is the best on the machine of those comparable, together 1; NaN: not wanted
     near        : whether it cannot be told from the best
     enough      : runs of each that would tell it from the best; None if no number would, or there are too few to say
     spread      : of the response over its runs, as a prediction has it: of the best, and of those that are ahead of it

@@ -32,8 +32,7 @@ RESPONSES = ("time_s", "rate_gflops", "energy_j", "gflops_per_watt")
 
 
 class Distribution(Value):
-    """The distribution of a factor: (log-)uniform from low to high, or (log)normal with mean and sd of the value, not
-    of its logarithm."""
+    """The distribution of a factor: (log-)uniform from low to high, or (log)normal with mean and sd of the value."""
 
     kind: Literal["uniform", "log-uniform", "normal", "lognormal"]
     low: Real | None = None
@@ -58,8 +57,7 @@ class Distribution(Value):
 
 
 class Factor(Value):
-    """What varies: the field at `path` of the application or the platform, or a knob, over levels, a range or a
-    distribution.
+    """What varies: the field at `path` of the application or the platform, or a knob, by levels, range or distribution.
 
     times   : values are multiples of what the base has there, at every place that the path matches ([*])
     log     : the range is divided evenly on the logarithm;  integer : values are whole numbers
@@ -137,8 +135,7 @@ class Base(Value):
     nodes       : a hypothetical cluster of this many nodes like the platform, drawn from `seed` (platform synthesize)
     without     : layers of uncertainty that are not drawn;  transfer : file of a layer learnt from other studies, from
                   the folder of the study;  lag : time since the calibration, such as 2h
-    state       : undisturbed, or any: runs may meet the slow state of the machine; undisturbed unless given, any for
-                  the question capacity
+    state       : undisturbed, or any: runs may meet the slow state of the machine, the default of capacity
     """
 
     application: dict[str, Any]

@@ -106,8 +106,7 @@ def decision_of(is_clear: bool | None, trusts: Iterable[Trust]) -> Decision:
 
 
 def _of_cables(platforms: Sequence[Platform]) -> list[str]:
-    """Which cables of a fat tree carry messages, where trees with other switches are compared: the order of such trees
-    depends on it."""
+    """Which cables of a fat tree carry messages, where trees with other switches are compared."""
     trees = {
         (platform.topology.parameters or "", platform.topology.cables or "all")
         for platform in platforms

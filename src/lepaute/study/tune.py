@@ -175,8 +175,7 @@ class Tuned:
         return f"{chance}; {more} runs of each would tell {'one' if count == 1 else count} more apart; the {stay} alike"
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
-        """Titles, and rows of the first points: runs, response, against the best, and what is to be said of each; how
-        many more there are."""
+        """Titles, and rows of the first points: runs, response, against the best, and remarks; how many more."""
         best_rows = self.ranking.rows[:MAX_ROWS]
         titles = (*self.ranking.best.point, "runs", *self.ranking.figures(best_rows[0][0]), "against the best")
         rows = [

@@ -462,8 +462,7 @@ def calibrate(
     Raises EnvironmentProblem when something the probes need is missing, a probe fails or no node is left, InputError
     for a seed that no generator takes, a message that no probe sends, a block size beyond the matrices or more threads
     than a node has cores, KeyboardInterrupt. When measurements had begun they are archived beside as NAME.partial.zip,
-    its metadata marked `partial`, the exception has a note that says so, and an older archive of the same name stays as
-    it was.
+    its metadata marked `partial`, the exception has a note that says so, and an older archive stays.
     """
     options, tell = campaign_options(out_archive, seed, scheduler, request, python), progress or silent
     if network_bytes is not None and not MIN_MESSAGE_BYTES <= network_bytes <= MAX_MESSAGE_BYTES:

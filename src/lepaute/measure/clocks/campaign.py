@@ -314,8 +314,7 @@ def measure_clocks(
     """Measures the methods on this machine, or on the nodes of a request, and writes the archive; returns its path.
 
     library: as `lepaute compare` names one; that of the mpicc on PATH unless given
-    slots  : ranks of each node (all alike, or by name), unless given as few as it takes; here there are as many as
-             asked for
+    slots  : ranks of each node (all alike, or by name), unless given as few as it takes; here as many as asked
     resume : go on with a campaign of that archive that did not end
     Raises InputError for what makes no sense, EnvironmentProblem if something is missing or mpirun fails again and
     again, KeyboardInterrupt; what was measured until then is in NAME.partial.zip, and a note says so.

@@ -254,8 +254,7 @@ class ComparisonRequest:
     operations: (operation, form) of each; sizes_bytes: increasing
     ranks     : of the largest starts; fewer_ranks: of the others, in the same blocks, increasing
     precision : wanted half-width of a 95 % interval, a share; budget_s: of all starts of mpirun together
-    synchronisation: None: round-time, or dissemination where ranks share cores, since waiting for a moment of the clock
-                takes their cores away
+    synchronisation: None: round-time, or dissemination where ranks share cores, which waiting for a clock takes away
     cold      : the private last-level cache is overwritten before each call
     calls, mpiruns: fixed numbers in the place of derived ones
     primary   : rows (operation, form, size) that the campaign is planned for: p-values are corrected among these alone

@@ -115,8 +115,7 @@ _RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCI
 
 
 def rank_script(folder: str, program: str, environment: Mapping[str, str]) -> str:
-    """Shell: goes to `folder`, binds itself to the CPUs of its rank there, and becomes the program, with the arguments
-    that it gets itself.
+    """Shell: goes to `folder`, binds itself to the CPUs of its rank, and becomes the program with its arguments.
 
     Where binding is not allowed (some containers) the program runs unbound.
     """

@@ -139,8 +139,7 @@ def _plain_table(
 ) -> DurationTable:
     """The table of a file; lines that begin with # are comments.
 
-    x, y : names of the columns of sizes and durations, or of rates; None: by their names, or the first and the second
-           of two
+    x, y : columns of sizes and durations, or of rates; None: by their names, or the two that there are
     unit : of the durations, or of the rates; None: the one that the column's name tells
     only : rows are kept where these columns have these values
     Raises InputError, with the line, for columns that are not told apart, unknown units, and cells without numbers.

@@ -136,8 +136,7 @@ def models(
 ) -> FittedModels:
     """Fits kernels, network and block effects to the observations of one or more calibrations of the same nodes.
 
-    forms             : members of the family that are asked for, by kernel, see `form.requested_forms`; the others are
-                        selected
+    forms             : members of the family asked for, by kernel, see `form.requested_forms`; others are selected
     network_condition : what the machine did while the messages were measured that the platform is to have (see
                         `conditions.CONDITIONS`); None: the point-to-point measurements, nothing else
     Raises FitError when an archive is no calibration, or nodes differ in processor or BLAS kernels.

@@ -132,7 +132,6 @@ class ClockOffset:
     node: str
     offset_s: float
     error_s: float
-    measured_at_s: float
 
 
 def clock_offset(channel: Channel) -> ClockOffset:
@@ -142,7 +141,7 @@ def clock_offset(channel: Channel) -> ClockOffset:
     """
     probes = [_probe(channel) for _ in range(PROBES)]
     sent, node_s, received = min(probes, key=lambda probe: probe[2] - probe[0])
-    return ClockOffset(channel.name, node_s - (sent + received) / 2, (received - sent) / 2, received)
+    return ClockOffset(channel.name, node_s - (sent + received) / 2, (received - sent) / 2)
 
 
 def _probe(channel: Channel) -> tuple[float, float, float]:

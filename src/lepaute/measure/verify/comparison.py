@@ -72,8 +72,7 @@ def compare(cases: list[Case], runs: "pandas.DataFrame") -> "pandas.DataFrame":
     100 (predicted - measured) / measured. Of HPL measured_rate_gflops and predicted_rate_gflops, which are means of
     rates, as of a prediction. Measured mean, error and inside once more with `_all` over all runs. Where
     the machine's drift is known, drift_percent (mean over the runs that count), and mean, error, inside and n_inside
-    once more with `without_drift`, what the machine drifted by since its calibration being taken out of each run; else
-    NaN, None.
+    once more with `without_drift`, what the machine drifted by since its calibration taken out; else NaN, None.
     """
     table = _predicted(cases)
     disturbed = runs["disturbed"].astype(bool)

@@ -39,8 +39,7 @@ class Slot:
 class Mapping:
     """How ranks are laid on slots.
 
-    kind : "sequential" takes the slots in their order, "random" in an order drawn from `seed`, "rankfile" gives each
-        rank its slot
+    kind : "sequential" takes the slots in their order, "random" as drawn from `seed`, "rankfile" as that has it
     slots : in the order of a hostfile or of the ranks of a rankfile; None for all slots of the platform, node by node
     """
 

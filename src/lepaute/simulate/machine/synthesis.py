@@ -1,5 +1,4 @@
-"""A hypothetical cluster: CPUs drawn from a population, or by a factor each; all else as on the platform that it is
-like."""
+"""A hypothetical cluster: CPUs drawn from a population, or by a factor each; all else as on its platform."""
 
 from math import hypot, sqrt
 from statistics import fmean, stdev

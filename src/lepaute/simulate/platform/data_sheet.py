@@ -63,8 +63,7 @@ MAX_OF_A_LEAF = 24
 #: Of a kernel scaled by the speed of dgemm. Eleven kernels of Dahu's core, scaled to one of a virtual machine, which is
 #: 2.3 times as fast, are off by 0.65 (root mean square over the calls of HPL; -1.9 to 0.2).
 SCALED_RELATIVE_SD = 0.65
-#: Of a kernel that was not measured there either, and is taken to cost what a kernel like it costs: four kernels of the
-#: same two cores.
+#: Of a kernel that was not measured there either, and is taken to cost what one like it does: of four kernels there.
 LIKENED_RELATIVE_SD = 0.88
 #: Kernels that a library makes of its dgemm.
 OF_DGEMM = ("dtrsm", "dtrsm_left")

@@ -1,7 +1,6 @@
 """Messages of a machine whose network nobody measured: by InfiniBand and its like, or by TCP over Ethernet.
 
-Where the constants come from: docs/design/decisions/data_sheets.md. A standard deviation is drawn once a run, for
-all nodes.
+Where the constants come from: docs/design/decisions/data_sheets.md. Deviations are drawn once a run.
 """
 
 from dataclasses import dataclass

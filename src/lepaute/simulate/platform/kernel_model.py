@@ -266,8 +266,7 @@ def mean_s(model: KernelModel, m: float, n: float, k: float, *, crowded: bool = 
 def models_of(models: Iterable[KernelModel], kernels: Iterable[str], threads: int) -> dict[str, KernelModel]:
     """The model of each of the kernels, by name, for ranks of `threads` threads; those without any are left out.
 
-    Of several the first: its own, its routine's, and both with the fewest threads that there are, since HPL's own
-    loops do not use more.
+    Of several the first: its own, its routine's, both with the fewest threads, since HPL's loops use no more.
     """
     of: dict[int, dict[str, KernelModel]] = {}
     for model in models:

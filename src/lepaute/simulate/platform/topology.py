@@ -1,7 +1,6 @@
 """How the nodes are joined: a switch, a fat tree, a dragonfly, a torus, or an arbitrary graph.
 
-Here are the fields and what can be told without building it; the names of its parts are checked where it is built
-(`simulate.topology`).
+Here are the fields and what can be told without building it; names of parts are checked in `simulate.topology`.
 """
 
 import math

@@ -2,8 +2,7 @@
 
 Run i of both has the same seed, so that it sees the same machine on the same day: coefficients, discrepancies, days and
 the state of the network are the same draws where both have the same models, of each cpu, kernel and class of links.
-Draws of single runs (the noise of calls and messages, the effect of a run on all CPUs) are others in each, as they are
-between two real runs.
+Draws of single runs (noise of calls and messages, the effect of a run on all CPUs) are others in each, as in reality.
 """
 
 from collections.abc import Sequence
@@ -143,8 +142,7 @@ def difference(reference: Prediction, other: Prediction) -> Difference:
 
 
 class Runs(NamedTuple):
-    """Values of runs, all above 0; the relative standard deviation of the error of sampling that they have in common;
-    their controls."""
+    """Values of runs, all above 0; the relative standard deviation of their common error of sampling; controls."""
 
     values: Sequence[float]
     sampling_sd: float = 0.0

@@ -91,8 +91,7 @@ def predict(
 
     Raises
     ------
-    InputError : an argument that cannot be, a run that does not fit on the platform, or one that the engine does not
-        simulate
+    InputError : an argument that cannot be, a run that does not fit on the platform or is not simulated
     SimulationError : a deadlock
 
     Examples

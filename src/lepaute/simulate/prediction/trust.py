@@ -186,8 +186,7 @@ class Trust:
 
     computing : share of the time of all kernels that is outside of the ranges of their models
     messages  : share that messages of sizes outside have of computing and moving messages
-    time_relative_sd : standard deviation of the predicted time that errors of extrapolated kernels give; None if it
-        was not simulated
+    time_relative_sd : that of the predicted time by errors of extrapolated kernels; None: not simulated
     seen : whether it was looked at; not a point of a search that is no candidate yet
     """
 

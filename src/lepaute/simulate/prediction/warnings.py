@@ -33,8 +33,7 @@ BLOCK_SIZES_GUESSED = (
 
 
 def caveats(predictions: "Sequence[Prediction]") -> list[str]:
-    """Caveats of several predictions: the warnings of all, alike ones as one with its count, and that
-    of comparing them."""
+    """Caveats of several predictions: all warnings, alike ones once with a count, and that of comparing."""
     sizes = {getattr(prediction.application, "nb", None) for prediction in predictions}
     guessed = [BLOCK_SIZES_GUESSED] if len(sizes) > 1 and any(map(guesses_block_size, predictions)) else []
     return [joint.line(len(predictions)) for joint in alike_warnings(predictions)] + guessed

@@ -3,8 +3,7 @@ libsimblas.so and the recorder of the calls of MPI; the compilers that build the
 built, and a look at it before it runs: was it built for emulation, and does it call simblas?
 
 mpicc and its like are SMPI's compilers, linked with simblas. They stand in a folder of their own under the names that
-makefiles use, to be put first on PATH. Libraries of BLAS and LAPACK are found there as well, under their names, and are
-simblas.
+makefiles use, to be put first on PATH. Libraries of BLAS and LAPACK there are simblas.
 
 SMPI loads a program with RTLD_DEEPBIND: a function is looked for in the program first, then in the libraries that it
 needs, in their order, and only then among what is preloaded. So a program that does not need simblas never calls it,

@@ -79,8 +79,7 @@ class Options:
 
     computing : what the program computes itself, outside of BLAS and LAPACK, is timed on this machine and charged
         ("measured"), timed and not charged ("none"), or neither ("untimed")
-    contention : what is measured becomes slower where ranks share a node, as far as it waits for memory; the program
-        runs once more for that
+    contention : what waits for memory becomes slower where ranks share a node; the program runs once more
     memory_share : of what it computes itself that waits for memory; None: what that run shows
     privatize : each rank has its own global variables
     stack_kib : of each rank

@@ -56,8 +56,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class OwnTimes:
-    """Seconds over all ranks: CPU time here, and what was charged for it. Bandwidths of a stream on this machine, 0
-    if none was timed."""
+    """Seconds over all ranks: CPU time here, and what it was charged. Bandwidths of a stream here, 0: not timed."""
 
     measured_s: float = 0.0
     charged_s: float = 0.0

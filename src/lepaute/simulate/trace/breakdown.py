@@ -121,8 +121,7 @@ def with_own_code(trace: Trace) -> Trace:
     """Trace of a recording with a row of the kernel `computing` wherever a rank is in no call: its own code.
 
     A rank's time goes from begins_s to ends_s of the metadata, else from the beginning of the trace to its last call. A
-    simulation is left as it is: its rows are all that it has computed, and where steps were chosen, the rest was not
-    traced.
+    simulation is left as it is: its rows are all that it computed, and where steps were chosen, others were not traced.
     """
     if not trace.is_recording or not len(trace) or trace.named((COMPUTING,)).any():
         return trace

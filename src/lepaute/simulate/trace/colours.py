@@ -27,8 +27,7 @@ class Style:
         return {"color": self.colour, "hatch": self.hatch, "ec": "#555555"}
 
 
-#: Classes of a picture of calls, in the order in which they are stacked: computing by its kinds, then the parts of
-#: messages.
+#: Classes of a picture of calls, as they are stacked: computing by its kinds, then the parts of messages.
 CALLS = (
     Style("dgemm", BLUE),
     Style("dtrsm", SKY),

@@ -99,8 +99,7 @@ class Comparison:
                   take no part in the order
     first       : of each rank and stream the first difference in order, where there is one
     first_size  : of each rank and stream with the same order the first difference in size
-    probes, idle, nobody: numbers of probes, of kernels with nothing to do, and of calls with MPI_PROC_NULL, on the left
-                  and on the right
+    probes, idle, nobody: numbers of probes, of kernels without work, of calls with MPI_PROC_NULL, left and right
     """
 
     ranks: tuple[int, ...]

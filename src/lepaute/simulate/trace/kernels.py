@@ -6,8 +6,7 @@ which kernels that was: it writes them to a file of its own (simblas/kernel_trac
 The file: 8 bytes "LEPKERN1"; two 32-bit integers, the number of names and the bytes of their text; the names, each
 ended by a line feed, filled up with zeros to a multiple of 8 bytes; then records of 48 bytes: rank and place of the
 name (32-bit integers), start_s, duration_s, and three numbers (64-bit floating point). They are m, n, k of a kernel; of
-a name that begins with MPI_ size_bytes, peer and tag. All is little-endian. Records of a rank stand in the order of
-their start.
+a name that begins with MPI_ size_bytes, peer and tag. All is little-endian. Records are in order of start.
 """
 
 from collections.abc import Iterator

@@ -168,8 +168,7 @@ def _ranks(partner: NDArray[Any], is_rank: NDArray[Any]) -> NDArray[Any]:
 def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) -> NDArray[Any]:
     """Place of the start of each end, -1 for none.
 
-    starts, ends: shape (rows, 3), sender, receiver, tag; of an end the sender is -1 and the tag ANY_TAG where they are
-                  not known
+    starts, ends: shape (rows, 3), sender, receiver, tag; of an end, where not known, sender -1 and tag ANY_TAG
     is_open     : of each start, whether its receiver is not known
     The i-th start with a key goes with the i-th such end. Only at ranks some of whose ends have no whole key, message
     after message is followed.

@@ -65,8 +65,7 @@ class Matches:
     """Messages of which both ends are in a trace; arrays of the same length.
 
     send, receive : rows of the two calls; receive is the one that posts
-    sent          : row of the call in which the sender was done: `send` itself, or the wait for it; -1 if that is
-                    not known
+    sent          : row of the call in which the sender was done: `send`, or the wait for it; -1: not known
     end           : the same of the receiver; of MPI_Sendrecv_arrival its MPI_Sendrecv
     """
 

@@ -129,8 +129,7 @@ _MAX_DIFFERENCE = 0.02  # of the time of a rank or step, between parts of alike 
 
 
 def breakdown_text(breakdown: Breakdown, width: int = UNLIMITED, *, details: bool = False) -> str:
-    """The sentence and the tables; without details alike ranks and steps are one row, and what takes no time has no
-    column."""
+    """The sentence and the tables; without details alike ranks and steps are one row, and no column is all 0."""
     every = max(map(len, (breakdown.ranks, breakdown.steps, breakdown.by_name)))
     tables = breakdown_tables(breakdown, every if details else _MAX_ROWS, brief=not details)
     parts = (f"{folded(title, width)}\n{shown_table(head, rows, width)}" for title, head, rows in tables)

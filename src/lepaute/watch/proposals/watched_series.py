@@ -386,8 +386,7 @@ def winsorized(x: "Floats") -> "Floats":
 
 # Of a series in which a season is left: by how far they are, where ranks would need many values after. The evidence is
 # that of the alarms (`stats.change_evidence`), with a memory that follows a season; one over its largest value is a
-# p-value (Ville's inequality), however often it is looked at. It has no date, so that is looked for among the values
-# before.
+# p-value (Ville's inequality), however often it is looked at. It has no date: that is looked for in the values before.
 
 
 def sudden_p_value(evidence: "Floats | None") -> float:

@@ -226,8 +226,7 @@ def _processes(calls: Classed, place: Integers) -> tuple[Floats, Integers]:
 
 
 def outliers(calls: Classed) -> flag.Check:
-    """The share of the time that was spent far above the usual duration of calls of the same size; of messages, the
-    share of such calls."""
+    """The share of the time that was spent far above the usual duration of alike calls; of messages, their share."""
     of = calls.of
     time_share = float(np.sum((of.ratio - calls.ratio) * of.predicted_s)) / max(float(of.measured_s.sum()), 1e-300)
     count = int(np.count_nonzero(calls.cut))

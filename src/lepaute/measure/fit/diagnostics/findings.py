@@ -82,8 +82,7 @@ class Figures:
     mean_error           : |mean of measured / predicted - 1| of every class of size of every kernel, averaged with its
                            time as weight; interruptions cut. On the calls that the models were fitted to it is of the
                            shape alone; it contains the noise of the means, and is no less than that
-    machine_change       : largest change of the machine's speed during the measurement that is a finding, relative; 0
-                           if none is
+    machine_change       : largest relative change of the machine's speed meanwhile that is a finding; 0 if none is
     possible_change      : largest one that is as large as a finding, and that may be chance; 0 if none is
     """
 

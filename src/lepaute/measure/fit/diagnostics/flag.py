@@ -39,8 +39,7 @@ class Limits:
 class Diagnostic:
     """title: on the page; limits; measure: what their sizes are of; graded: whether these are shares, to be listed.
 
-    wrong, fine : the sentence where it is flagged (what is wrong), and where it is not, with the facts of a check to be
-                  filled in
+    wrong, fine : the sentence where it is flagged (what is wrong), and where it is not; facts of a check are filled in
     remedy      : what it means and what to do, the same for all subjects; it ends the sentence of a flag
     several     : what is wrong, of several subjects at once
     """

@@ -35,8 +35,7 @@ class Residuals:
     process     : number of the process; place: of the core among all; setting: of what distinguishes processes by
                   design (the probe), which are not compared with each other
     places      : names of the cores; hosts: of the node of each
-    modelled    : False if the reference is no model but the calls' own running median; noise_modelled: the same of
-                  the standard deviation
+    modelled    : False if the reference is the calls' running median; noise_modelled: so the deviation
     weighs_time : a class of size matters by its share of the time, as in an application
     """
 

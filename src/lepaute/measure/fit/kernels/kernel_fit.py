@@ -29,8 +29,7 @@ MIN_FOR_TWO = 6
 class FittedPiece:
     """Polynomials in one region: one of all cores together, and one for each core, or socket, that has its own.
 
-    range, ranges: where it counts as fitted; of a bounded region in which an application was never measured, where that
-    was measured in others
+    range, ranges: where it counts as fitted; of a bounded region without an application, where others had it
     """
 
     region: Region

@@ -52,8 +52,7 @@ class Calls:
     cpu, block  : the core, see `place_of`; the block of the campaign, numbered over all archives
     probe       : code of the probe, in the order of `probes`
     in_context  : timed inside steps of HPL, not alone
-    cold        : in the first step of its design row, when the caches hold other data than in a run, and not streamed
-                  (STREAMED_BYTES)
+    cold        : in the first step of its design row, when caches hold other data, and not streamed (STREAMED_BYTES)
     weight      : how many calls each stands for, or None: one
     launch      : number of the start that its process had in common with others (the ranks of one mpirun), or None:
                   each (block, cpu, probe) is a process started by itself

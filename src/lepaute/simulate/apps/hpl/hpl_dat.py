@@ -269,8 +269,7 @@ def parse_hpl_dat(text: str, name: str = "HPL.dat") -> HplDat:
     """Runs described by `text`; `name` is named in the InputError that is raised for what it cannot say.
 
     Where a line cannot be read and the text behind the values tells that lines are missing before, that is said. What
-    no prediction needs (device, threshold, swapping threshold without a mix of swaps) has its default where it cannot
-    be read.
+    no prediction needs (device, threshold, swapping threshold without a mix) has its default where it is not read.
     """
     lines = DatLines(text, name)
     try:

@@ -53,8 +53,7 @@ class Request:
 
 class Came(NamedTuple):
     """Result of `yield` for a receive, a probe, and a wait for a receive: sender, tag and bytes of the message,
-    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 if that was a
-    send."""
+    the value that `send(..., value=)` has put in, and the request that a wait was for; source is -1 of a send."""
 
     source: int
     tag: int

@@ -277,8 +277,7 @@ def routes_of(
 ) -> Machine:
     """The routes between the hosts of `platform`; raises InputError for hosts that cannot be nodes of one platform.
 
-    crosstraffic : a flow takes 5 % of its bandwidth on its way back as well, so that alone it gets less of a link of
-                   both directions
+    crosstraffic : a flow takes 5 % of its bandwidth on its way back as well, also of a link of both directions
     tcp_gamma    : window of a flow, in bytes, that bounds its bandwidth by 1 / (2 latency); 0: none
     envelope_bytes : what the latency that SMPI multiplies by its factors leaves out of a message, in bytes of a link
     """
