@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# The real HPL (from Debian's source package), the probes and simblas, in the cache: $LEPAUTE_HOME or ~/.cache/lepaute. Says
-# nothing if they exist. A failure is reported but not fatal: predictions and most tests do not need these programs, and
-# a command that needs them reports what is missing.
+# The real HPL (from Debian's source package), the probes and simblas, in the cache: $LEPAUTE_HOME or ~/.cache/lepaute.
+# A failure is reported but not fatal: a command that needs a program reports what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

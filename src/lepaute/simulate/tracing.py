@@ -86,8 +86,7 @@ def _middle_steps(application: "Application", ranks: "Sequence[int]") -> tuple[i
 class RunBreakdown:
     """Where the time of all ranks of a run went, in seconds; computing is split by kernel in Prediction.kernel_time_s.
 
-    Arrays are made when they are asked for, or sent elsewhere: NumPy takes a tenth of a second to import, and most
-    predictions need no array.
+    Arrays are made when they are asked for, or sent elsewhere: NumPy takes 0.1 s to import, mostly for nothing.
 
     ranks   : its number of ranks; ranks * time_s is the sum of total_s
     total_s : seconds over all ranks by category; "other" is what ranks wait at the end for the last one

@@ -37,8 +37,7 @@ _DESIGN = "design.csv"
 class Findings:
     """table: the observations that were looked at.
 
-    factor_tests: of every factor that was varied in them; none where they show a memory hierarchy, of which most
-                  factors are known to matter
+    factor_tests: of every factor that was varied in them; none of a memory hierarchy, where most matter
     hierarchies : of the memory of each node
     untested    : columns that may be factors, and the reason why each was not tested
     """

@@ -51,8 +51,7 @@ def page(table: "DurationTable", line: "SegmentedLine", source: str, command: st
 
 
 def sentence(table: "DurationTable", line: "SegmentedLine") -> str:
-    """A size that takes longer than a larger one; after which sizes the durations change slope or jump, and how far
-    they are off the lines."""
+    """A size that takes longer than a larger one; after which sizes durations change, and how far lines are off."""
     off = 100 * float(np.median(np.abs(line.y / line.predict(line.x) - 1)))
     lines = "lines" if line.breakpoints else "line"
     within = f"; half of the durations lie within {significant(max(off, 0.01), 2)} % of the {lines}."

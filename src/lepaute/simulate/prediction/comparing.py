@@ -31,8 +31,7 @@ NO_DIFFERENCE = "no difference"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference:
-    """How many times as large what is predicted (the time of an application, unless a study asks for another response)
-    is as that of a reference.
+    """How many times as large what is predicted (the time, unless a study asks for another) is as of a reference.
 
     ratio     : geometric mean over the runs of value / value of the reference
     low, high : 95 % prediction interval of that ratio for one further pair of runs, both on one machine and one day;

@@ -95,8 +95,7 @@ class ClassComparison:
 class Comparison:
     """See the head of this file.
 
-    one_side    : names that only one side has, with the number of calls on the left and on the right, and why; they
-                  take no part in the order
+    one_side    : names that only one side has, with the number of calls left and right, and why; not in the order
     first       : of each rank and stream the first difference in order, where there is one
     first_size  : of each rank and stream with the same order the first difference in size
     probes, idle, nobody: numbers of probes, of kernels without work, of calls with MPI_PROC_NULL, left and right

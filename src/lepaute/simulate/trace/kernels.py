@@ -81,8 +81,7 @@ def read_kernels(path: Path) -> KernelCalls:
 def merge_kernels(trace: Trace, kernels: KernelCalls) -> Trace:
     """The trace with these calls in it, in the place of time of which it knew only that it passed.
 
-    What is left of the rows `computing` besides the kernels stays. Calls of MPI that the kernels hold replace those of
-    the same name in the trace.
+    What is left of the rows `computing` besides the kernels stays. MPI calls of kernels replace those of the same name.
     """
     is_mpi = numpy.array([name.startswith("MPI_") for name in kernels.names] or [False])[kernels.name]
     mpi_names = sorted({kernels.names[code] for code in numpy.unique(kernels.name[is_mpi])})

@@ -170,8 +170,7 @@ def _starts_of(starts: NDArray[Any], ends: NDArray[Any], is_open: NDArray[Any]) 
 
     starts, ends: shape (rows, 3), sender, receiver, tag; of an end, where not known, sender -1 and tag ANY_TAG
     is_open     : of each start, whether its receiver is not known
-    The i-th start with a key goes with the i-th such end. Only at ranks some of whose ends have no whole key, message
-    after message is followed.
+    The i-th start with a key goes with the i-th such end. At ranks with ends of no whole key, messages are followed.
     """
     start_of = numpy.full(len(ends), -1)
     if not len(starts) or not len(ends):

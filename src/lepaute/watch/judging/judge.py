@@ -63,8 +63,7 @@ def judge(
     factors : each a factor, or several that are tested as one vector; every factor of the table by itself by default
     windows : the numbers r of latest observations whose mean is tested
     confidence : of low and high
-    pooled  : the covariance is that within all machines of a cluster and stratum, and what a day did to all of them is
-              taken off; see the module
+    pooled  : the covariance is that within all machines of a cluster and stratum, less what a day did to all
     standing : rows of `open_regressions`: no reference has values from the beginning of its regression on
 
     Columns: cluster, node, cpu, job, started_s, stratum, archive, factor (names joined by AND), r, p, pooled, outlier

@@ -108,8 +108,7 @@ class HplBehaviour(Behaviour):
     ) -> list[float] | None:
         """More and more steps of the largest are simulated until that has taken its share.
 
-        An event costs what the longest two measurements differ by: at the start of a run, ranks are near to each other,
-        and their events cost less.
+        An event costs what the longest two measurements differ by: at the start, ranks are near and events cost less.
         """
         events = [events_of_run(hpl, sampled=hpl.on().is_sampled(fidelity)) for hpl in applications]
         if sum(events) * ROUGH_EVENT_S * runs / cores < WORTH_MEASURING_S:

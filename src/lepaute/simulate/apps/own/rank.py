@@ -248,8 +248,7 @@ class Me(Communicator):
         return self._received("irecv", source, tag)
 
     def probe(self, source: int | None = None, tag: int | None = None) -> Operation:
-        """MPI_Probe: waits until a message is there that a receive would take; `yield` gives back its source, tag and
-        bytes, without a value."""
+        """MPI_Probe: waits until a message is there that a receive would take; `yield` gives its source, tag, bytes."""
         return self._received("probe", source, tag)
 
     def wait(self, request: Request) -> Operation:

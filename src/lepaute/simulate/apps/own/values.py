@@ -105,8 +105,7 @@ class Cost:
 
         Raises
         ------
-        InputError : here, and where an application is made: no such file, calls, or names; too few measurements, or
-            such that differ too much
+        InputError : here, and where an application is made: no such file, calls, or names; too few alike measurements
 
         Examples
         --------
