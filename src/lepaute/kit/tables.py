@@ -56,8 +56,7 @@ def _taken(widths: Sequence[int], columns: Sequence[int]) -> int:
 def _blocks(
     widths: Sequence[int], least: Sequence[int], columns: Sequence[int], width: int, left: Collection[int], keys: int
 ) -> list[list[int]]:
-    """Columns of each table, in each the keys and as many as fit beside them; a last one of text may be folded, to the
-    width of `least`."""
+    """Columns of each table: the keys and as many as fit beside them; a last one of text may be folded, to `least`."""
     first, rest = list(columns[:keys]), columns[keys:]
     blocks = [[*first]]
     for column in rest:

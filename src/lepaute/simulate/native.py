@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import fsum
 from threading import Lock
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
 from lepaute import _core
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.text import significant, size_text
-from lepaute.simulate.application import Application
 from lepaute.simulate.behaviour import Behaviour
-from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import check_memory
@@ -23,6 +21,10 @@ from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
 from lepaute.simulate.tracing import TraceRequest, breakdown_of_run, nodes_of, trace_of_run
 from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
+    from lepaute.simulate.conditions import Conditions
 
 #: Categories of a rank's time in which messages move; the others are computing and waiting.
 MOVING = ("overhead", "transfer", "contention")

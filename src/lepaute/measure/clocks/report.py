@@ -252,8 +252,7 @@ def open_lines(found: Found) -> list[str]:
 
 
 def methods_table(found: Found) -> tuple[list[str], list[list[object]]]:
-    """Titles, and a row a method, the cheapest first: what it takes, its errors at each length in one unit, and at
-    which it is on the front."""
+    """Titles, and a row a method, the cheapest first: what it takes, its errors at each length; where it is best."""
     titles = ["method", "takes", *(f"off by, {_length_text(length_s)}" for length_s in found.lengths_s), "front at"]
     rows = [
         [

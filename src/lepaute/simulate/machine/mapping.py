@@ -74,8 +74,7 @@ class Mapping:
     def to_dict(self, platform: "schema.Platform", ranks: int, threads: int) -> dict[str, Any]:
         """What repeats the mapping, as a prediction's parameters show it.
 
-        `mapping_slots` (where a file gave them) are node numbers and first cores, rank by rank, runs of cores
-        abbreviated: "1:0-31 2:0-31".
+        `mapping_slots` (where a file gave them) are nodes and first cores, rank by rank: "1:0-31 2:0-31".
         """
         recorded: dict[str, Any] = {
             "mapping": self.kind if self.kind != "sequential" or self.slots is None else "hostfile"

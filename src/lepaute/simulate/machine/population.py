@@ -8,9 +8,9 @@ import math
 from bisect import bisect
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from lepaute import _core
-from lepaute.simulate.conditions import Layers
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
 from lepaute.simulate.platform.network_model import Network, Segment
@@ -18,6 +18,9 @@ from lepaute.simulate.platform.population import Population
 from lepaute.simulate.platform.schema import Nodes, Platform
 from lepaute.simulate.platform.topology import CableModel, Topology
 from lepaute.stats.cholesky import Matrix, lower_factor, multiply_lower_triangular
+
+if TYPE_CHECKING:
+    from lepaute.simulate.conditions import Layers
 
 #: Streams of draws, apart from those of the engine.
 GROUP, SPATIAL, COMMON, OWN, SCALE = (0x504F5000 + number for number in range(5))

@@ -97,8 +97,7 @@ class NodeLink(Value):
 class BusyReceiver(Value):
     """Messages that reach a rank while it computes, and that it finds by MPI_Iprobe between pieces of computing.
 
-    Their cost from the probe that finds them: the wait for that probe is simulated. `range_bytes` and the standard
-    deviations as in Loopback.
+    Their cost from the probe that finds them: the wait for that is simulated. All else as in Loopback.
     """
 
     segments: Segments

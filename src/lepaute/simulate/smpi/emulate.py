@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lepaute.errors import InputError, SimulationError
 from lepaute.kit.quantities import checked_pattern
 from lepaute.kit.temporary import plain_name, temporary_folder
-from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
@@ -53,6 +52,9 @@ from lepaute.simulate.smpi.process import (
 from lepaute.simulate.smpi.request import Computing, Files, Folding, check_copies, check_limits, request_text
 from lepaute.simulate.smpi.warnings import network_warnings
 from lepaute.simulate.tracing import nodes_of
+
+if TYPE_CHECKING:
+    from lepaute.simulate.application import Application
 
 #: A call of MPI_Test that costs nothing would let a loop of them spin at one simulated date for ever.
 _MIN_TEST_S = 1e-8

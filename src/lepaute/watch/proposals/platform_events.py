@@ -62,8 +62,7 @@ def propose(
     verdicts     : as `judge` returns them, or a store; days on which many nodes leave their usual range at once are
                    then events, too (`day_events`). They are not looked for without
     standing     : rows of `open_regressions`; each report of them is then an event, with its machines, date and sizes,
-                   whatever these are unless least_change is given, and explains the days after it and what change
-                   points say of its machines
+                   whatever these are unless least_change is given, and explains the days after it
     level        : the chance of any step or drift where nothing changes; that of any day is as much again
     points       : the change points of the values, however small, where they are known
     unconfirmed  : rows of `Judged.unconfirmed`, events, too, where the others say nothing of node and factor since
