@@ -79,7 +79,7 @@ public:
 [[nodiscard]] std::unique_ptr<Shape> make_shortest_paths(std::unique_ptr<Shape> wiring, bool by_latency);
 
 inline constexpr std::uint32_t most_routed_nodes = 1024; // whose routes are given, a row of a table each
-inline constexpr std::uint32_t most_parts = 1U << 24U; // nodes, switches, cables; some gigabytes
+inline constexpr std::uint32_t most_parts = 1U << 24U;   // nodes, switches, cables; some gigabytes
 
 /// Throws std::invalid_argument where a product of numbers of parts is 0 or above `most_parts`.
 [[nodiscard]] std::uint32_t checked_product(const std::vector<std::uint32_t>& factors, std::string_view what);
