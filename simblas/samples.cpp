@@ -57,7 +57,7 @@ int smpi_sample_cond(int global, const char* file, const char* tag, int iteratio
         return 1;
     }
     account(*rank);
-    Samples& samples = samples_of(*rank, global != 0, file, tag);
+    const Samples& samples = samples_of(*rank, global != 0, file, tag);
     if (samples.count > 0 && samples.suffice(iterations, threshold)) {
         end_loop(*rank, samples, count);
         return 0;
