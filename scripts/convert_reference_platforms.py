@@ -65,9 +65,7 @@ BUSY_SOURCE = (
     "network_fit/ringrong_*.csv (ranks that compute between their probes)"
 )
 #: What of such a network no experiment tells.
-BUSY_LIMITS = (
-    " Whether many ranks of a node that send at once queue at its interface was not measured."
-)
+BUSY_LIMITS = " Whether many ranks of a node that send at once queue at its interface was not measured."
 #: The platform whose small kernels are scaled by dgemm to cores that nobody measured.
 MEASURED_CORE = "dahu-2020-01"
 #: What dgemm may be off by on assumed platforms: share of the nominal rate of a processor and its accelerator together;
