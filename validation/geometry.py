@@ -65,8 +65,7 @@ def grid_hpl(n: int, p: int, q: int) -> Hpl:
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
-    is_elongated = elongated(frame)
-    long, frame = frame[is_elongated], frame[~is_elongated]
+    frame, long = parts_of(frame)
     errors = frame["error_percent"].abs()
     means, worst = emulation_errors(frame, EMULATIONS)
     long_worst = emulation_errors(long, EMULATIONS)[1]
@@ -84,29 +83,29 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     ]
 
 
-def elongated(frame: pandas.DataFrame) -> pandas.Series:
-    """Which grids have fewer than ten rows or columns."""
-    return frame[["proc_p", "proc_q"]].min(axis=1) < 10
+def parts_of(frame: pandas.DataFrame) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """The grids of ten rows and columns or more, and the elongated others."""
+    is_long = frame[["proc_p", "proc_q"]].min(axis=1) < 10
+    return frame[~is_long], frame[is_long]
 
 
 def text(frame: pandas.DataFrame) -> str:
-    shapes, frame = frame, frame[~elongated(frame)]
+    square, long = parts_of(frame)
     columns = {"real": "real_s", "predicted": "predicted_s"} | {model: f"{model}_s" for model in EMULATIONS}
-    best = {name: grid_of(frame.loc[frame[column].idxmin()]) for name, column in columns.items()}
-    order = {name: frame["real_s"].rank().corr(frame[column].rank()) for name, column in columns.items()}
+    best = {name: grid_of(square.loc[square[column].idxmin()]) for name, column in columns.items()}
+    order = {name: square["real_s"].rank().corr(square[column].rank()) for name, column in columns.items()}
     summary = [
-        (name, best[name], "–" if name == "real" else f"{order[name]:.2f}", bias(frame, column))
+        (name, best[name], "–" if name == "real" else f"{order[name]:.2f}", bias(square, column))
         for name, column in columns.items()
     ]
-    long = [
+    apart = [
         (
             grid_of(row),
             signed(row["error_percent"]),
             f"±{width:.0f} %",
             *(signed(row[f"{m}_error_percent"]) for m in EMULATIONS),
         )
-        for row, width in zip(shapes.to_dict("records"), half_widths_percent(shapes), strict=True)
-        if min(row["proc_p"], row["proc_q"]) < 10
+        for row, width in zip(long.to_dict("records"), half_widths_percent(long), strict=True)
     ]
     return f"""## Dahu: shape of the grid
 
@@ -122,7 +121,7 @@ times / mean of the real times − 1 (`validation/geometry.py`).
 
 {markdown(("", "best grid", "rank correlation with the real times", "bias"), summary)}
 
-{markdown(("elongated grid", "error", "half-width", *EMULATIONS), long)}
+{markdown(("elongated grid", "error", "half-width", *EMULATIONS), apart)}
 """
 
 
@@ -137,7 +136,7 @@ def grid_of(row: "dict[str, object] | pandas.Series") -> str:
 
 def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
     """Times above, differences to the real mean below, by grid."""
-    frame = frame[~elongated(frame)]
+    frame, _ = parts_of(frame)
     figure = Figure(figsize=(9, 6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     places = numpy.arange(len(frame), dtype=float)
