@@ -136,7 +136,7 @@ def grid_of(row: "dict[str, object] | pandas.Series") -> str:
 
 def picture(frame: pandas.DataFrame, _: Sequence[Goal]) -> tuple[Figure, str]:
     """Times above, differences to the real mean below, by grid."""
-    frame, _ = parts_of(frame)
+    frame = parts_of(frame)[0]
     figure = Figure(figsize=(9, 6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     places = numpy.arange(len(frame), dtype=float)
