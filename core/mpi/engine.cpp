@@ -36,13 +36,11 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
              [this](std::uint32_t from, std::uint32_t to, std::vector<net::LinkId>& links) {
                  if (from == to) {
                      links.push_back(static_cast<net::LinkId>(topology_.links().size()) + from);
-                 } else if (plain_switch_) { // the most frequent, and known without asking
-                     links.push_back(from);
-                     links.push_back(node_count_ + to);
                  } else {
                      topology_.route(from, to, links);
                  }
-             }),
+             },
+             topology.is_plain_switch()),
       queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
       counts_sizes_(network.counts_all_sizes || knows_fitted_sizes(network)),
       plain_switch_(topology.is_plain_switch()) {

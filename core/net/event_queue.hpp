@@ -31,6 +31,9 @@ public:
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
         // The winner itself leaves all of its matches: they have to be played again up to the root.
+        if (date_s == dates_s_[source]) {
+            return;
+        }
         if (leaves_ > few && next_source() != source) {
             replay<true>(source, date_s);
         } else {
@@ -85,18 +88,19 @@ private:
     /// The matches from a leaf to the root. stops: where the winner of one is another, as before, all above it stay.
     template <bool stops>
     void replay(std::uint32_t source, double date_s) noexcept {
-        std::uint32_t at = leaves_ + source;
+        std::uint64_t* const keys = keys_.data();
+        std::size_t at = std::size_t{leaves_} + source;
         std::uint64_t key = key_of(source, date_s);
         dates_s_[source] = date_s;
-        keys_[at] = key;
+        keys[at] = key;
         while (at > 1) {
             // Mostly no branch, which would be guessed wrong half of the time.
-            key = winner_of(key, keys_[at ^ 1U]);
+            key = winner_of(key, keys[at ^ 1U]);
             at >>= 1U;
-            if (stops && keys_[at] == key && source_of(key) != source) {
+            if (stops && keys[at] == key && source_of(key) != source) {
                 return;
             }
-            keys_[at] = key;
+            keys[at] = key;
         }
     }
 

@@ -5,9 +5,10 @@
 
 namespace lepaute::net {
 
-Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route)
-    : links_(capacity_Bps.size()), sources_(sources), lones_(sources), next_ends_(sources), queue_(sources),
-      unsettled_(sources), route_(std::move(route)) {
+Flows::Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route,
+             bool on_plain_switch)
+    : links_(capacity_Bps.size()), sources_(sources), lones_(sources), next_ends_(sources),
+      on_plain_switch_(on_plain_switch), queue_(sources), unsettled_(sources), route_(std::move(route)) {
     if (sharing == Sharing::exact) {
         exact_.emplace(capacity_Bps);
     }
@@ -39,11 +40,10 @@ bool Flows::start_lone(double date_s, std::uint32_t tag, double work_bytes, std:
     if (exact_ || lone.rate_Bps > 0.0 || !sources_[source].bundles.items().empty()) {
         return false;
     }
-    way_.clear();
-    route_(source, destination, way_);
-    Link& first = links_[way_.front()];
-    Link& last = links_[way_.back()];
-    if (way_.size() > 2 || first.flows > 0 || last.flows > 0) {
+    const std::span<const LinkId> way = way_between(source, destination);
+    Link& first = links_[way.front()];
+    Link& last = links_[way.back()];
+    if (way.size() > 2 || first.flows > 0 || last.flows > 0) {
         return false;
     }
     first.flows = last.flows = 1;
@@ -53,9 +53,9 @@ bool Flows::start_lone(double date_s, std::uint32_t tag, double work_bytes, std:
             .cap_Bps = cap_Bps,
             .sequence = sequence_++,
             .rate_Bps = std::min(std::min(cap_Bps, first.fair_share_Bps), last.fair_share_Bps),
-            .end_links = {way_.front(), way_.back()},
+            .end_links = {way.front(), way.back()},
             .destination = destination,
-            .ends_of_route = static_cast<std::uint8_t>(way_.size())};
+            .ends_of_route = static_cast<std::uint8_t>(way.size())};
     next_ends_[source] = {0, tag};
     queue_.set(source, date_s + work_bytes / lone.rate_Bps);
     return true;
@@ -181,9 +181,8 @@ std::uint32_t Flows::new_bundle(std::uint32_t source, std::uint32_t destination,
             return known->second;
         }
     }
-    way_.clear();
-    route_(source, destination, way_);
-    for (const LinkId link : way_) {
+    const std::span<const LinkId> way = way_between(source, destination);
+    for (const LinkId link : way) {
         if (links_[link].lone_source != nobody) {
             join_others(links_[link].lone_source);
         }
@@ -193,13 +192,13 @@ std::uint32_t Flows::new_bundle(std::uint32_t source, std::uint32_t destination,
     bundle.cap_Bps = cap_Bps;
     bundle.source = source;
     bundle.destination = destination;
-    bundle.end_links = {way_.front(), way_.back()};
-    bundle.ends_of_route = way_.size() > 2 ? 0 : static_cast<std::uint8_t>(way_.size());
-    if (way_.size() > 2) {
-        bundle.links = way_;
+    bundle.end_links = {way.front(), way.back()};
+    bundle.ends_of_route = way.size() > 2 ? 0 : static_cast<std::uint8_t>(way.size());
+    if (way.size() > 2) {
+        bundle.links.assign(way.begin(), way.end());
     }
     if (exact_) {
-        exact_->add_bundle(way_, cap_Bps); // gets the same number: none is ever given back
+        exact_->add_bundle(way, cap_Bps); // gets the same number: none is ever given back
         exact_bundles_.emplace(key, id);
     }
     return id;

@@ -34,8 +34,10 @@ public:
     /// Appends the links that a flow from a source to a destination crosses.
     using Route = std::function<void(std::uint32_t source, std::uint32_t destination, std::vector<LinkId>& links)>;
 
-    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1.
-    Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route);
+    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1. on_plain_switch: the way from
+    /// one source to another is known without `route`: the links `source` and `sources` + destination.
+    Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route,
+          bool on_plain_switch = false);
 
     /// A flow of `work_bytes` > 0 from `source` starts at `date_s`; `tag` comes back when it ends. Dates never
     /// decrease.
@@ -125,6 +127,17 @@ private:
 
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
 
+    /// The links between a source and a destination, until it is asked again.
+    [[nodiscard]] std::span<const LinkId> way_between(std::uint32_t source, std::uint32_t destination) {
+        if (on_plain_switch_ && source != destination) { // the most frequent
+            ends_of_way_ = {source, static_cast<LinkId>(sources_.size()) + destination};
+            return ends_of_way_;
+        }
+        way_.clear();
+        route_(source, destination, way_);
+        return way_;
+    }
+
     /// False where the flow is not alone.
     bool start_lone(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source,
                     std::uint32_t destination, double cap_Bps);
@@ -148,7 +161,9 @@ private:
     std::vector<Lone, LargePages<Lone>> lones_; // by source
     std::vector<NextEnd> next_ends_;            // by source
     std::vector<Bundle, LargePages<Bundle>> bundles_;
-    std::vector<LinkId> way_; // of a bundle that is made
+    std::vector<LinkId> way_;             // of way_between()
+    std::array<LinkId, 2> ends_of_way_{}; // the same, on a plain switch
+    bool on_plain_switch_;
     std::vector<std::uint32_t> free_bundles_;
     EventQueue queue_;                     // of the sources
     std::vector<std::uint32_t> unsettled_; // the first of these: sources whose next end must be found anew

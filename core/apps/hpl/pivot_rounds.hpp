@@ -2,6 +2,7 @@
 // The rounds of a pivot exchange whose messages share links: who is ahead sends its message of the next round while
 // others still wait for theirs of this one. Says what sets out when; whoever runs it says when that has arrived.
 
+#include "models/network_model.hpp"
 #include "net/event_queue.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ struct PivotRound {
     double receive_s;  // overhead of what it receives
     double sent_bytes;
     double received_bytes;
+    const models::Segment* segment = nullptr; // of what it receives
 };
 
 /// What a process did in a round: it began, had paid for its send at ready_s (its partner at other_s), and had its
@@ -65,12 +67,14 @@ public:
     template <typename Done>
     std::uint32_t start_next(Done done) {
         const std::uint32_t process = starts_.next_source();
-        starts_.set(process, never);
         Turn& turn = turns_[process];
         turn.has_sent = true;
         const std::uint32_t message = turn.round * processes() + (process ^ (1U << turn.round));
         coming_[message].sent_s = turn.ready_s;
         try_to_end(process, done);
+        if (turn.has_sent) { // else its next date has taken the place of this one
+            starts_.set(process, never);
+        }
         return message;
     }
 
@@ -101,10 +105,8 @@ private:
         Turn& turn = turns_[process];
         turn = {.round = round, .start_s = clock_s_[process]};
         const std::size_t at = std::size_t{round} * processes() + process;
-        if (at < rounds_.size()) {
-            turn.ready_s = turn.start_s + rounds_[at].send_s;
-            starts_.set(process, turn.ready_s);
-        }
+        turn.ready_s = at < rounds_.size() ? turn.start_s + rounds_[at].send_s : never;
+        starts_.set(process, turn.ready_s);
     }
 
     /// Ends the round of a process that has sent, where its message is known to come.

@@ -93,7 +93,7 @@ struct Program::ProcessColumn {
                 const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
                 const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank, in);
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s + cables_s, times.alone_s,
-                                  crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received});
+                                  crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received, &in});
                 deliveries.push_back(delivery(processes[distance], partner, sent));
                 any_crosses = any_crosses || crosses;
                 if (crosses) {
@@ -382,8 +382,7 @@ struct Program::ProcessColumn {
             if (engine.same_node(from, to) || left_s <= 0.0) {
                 over_rounds.arrive(message, start_s + round.alone_s + round.latency_s, done);
             } else {
-                engine.start_loose_transfer(driver, message, from, to,
-                                            engine.class_between(from, to).at(round.received_bytes),
+                engine.start_loose_transfer(driver, message, from, to, *round.segment,
                                             round.received_bytes * std::min(1.0, left_s / round.alone_s));
             }
         }
