@@ -71,6 +71,13 @@ def test_what_another_mpi_has_built_in_the_folder_is_built_again(source: Path) -
     assert said.out == "done with input.dat\n"
 
 
+@pytest.mark.parametrize(("compiler", "suffix"), [("mpicc", ".c"), ("mpicxx", ".cpp")])
+def test_compilers_know_that_nothing_else_is_where_malloc_allocates(compiler: str, suffix: str, tmp_path: Path) -> None:
+    """Else loops over arrays are compiled several times as slow as in the real program."""
+    text = Path(__file__).parents[1].joinpath("data", "programs", "emulate_allocations.c").read_text()
+    build(tmp_path, "allocations", text, "-O2", compiler=compiler, suffix=suffix)
+
+
 def test_a_skipped_function_returns_at_once_in_its_own_file_too(source: Path) -> None:
     said = emulate(source, "--make", "make CC=mpicc", "--skip", "check", "--skip", "initialise")
     assert time_s(said) == pytest.approx(dgemm_s(10, 10, 10), rel=1e-3)

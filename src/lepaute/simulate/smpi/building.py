@@ -199,6 +199,23 @@ _UNREAD_FORTRAN = """for word do
   esac
 done
 """
+#: SMPI's headers rename malloc and its like to functions of which compilers do not know that they allocate: arrays
+#: might be anywhere, and loops over them are compiled several times as slow as in the real program.
+_ALLOCATIONS = """#ifndef __ASSEMBLER__
+#include <smpi/smpi_helpers_internal.h>
+#ifdef __cplusplus
+namespace std {
+extern "C" {
+#endif
+void *smpi_shared_malloc_intercept(size_t, const char *, int) __attribute__((malloc, alloc_size(1)));
+void *smpi_shared_calloc_intercept(size_t, size_t, const char *, int) __attribute__((malloc, alloc_size(1, 2)));
+void *smpi_shared_realloc_intercept(void *, size_t, const char *, int) __attribute__((alloc_size(2)));
+#ifdef __cplusplus
+}
+} // namespace std
+#endif
+#endif
+"""
 _SKIP_SOURCE = "long lepaute_skip(void) { return 0; }\n"
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.$]*")
 
@@ -224,7 +241,7 @@ def compilers() -> Path:
     library = build_library()
     require_plain(library, "SimGrid's compilers")
     scripts = [_script(program, library) for program in (simgrid.smpicc, simgrid.smpicxx, simgrid.smpiff)]
-    inputs = [*scripts, *_LIBRARIES, _SKIP_SOURCE]
+    inputs = [*scripts, *_LIBRARIES, _ALLOCATIONS, _SKIP_SOURCE]
     return built_once("smpi-compilers", inputs, "skip.o", lambda folder: _write(folder, simgrid, library))
 
 
@@ -237,6 +254,7 @@ def _write(folder: Path, simgrid: SimGrid, library: Path) -> None:
             script = folder / name
             script.write_text(_script(program, library), encoding="utf-8")
             script.chmod(0o755)
+    (folder / "allocations.h").write_text(_ALLOCATIONS, encoding="utf-8")
     source = folder / "skip.c"
     source.write_text(_SKIP_SOURCE, encoding="utf-8")
     argv = ["gcc", "-O2", "-fPIC", "-c", str(source), "-o", str(folder / "skip.o")]
@@ -250,7 +268,7 @@ def _script(program: Path, library: Path) -> str:
     # compilers look for libraries in the system's folder before any other, and so find a real BLAS that is there.
     first = f"-Wl,--push-state,--no-as-needed {shlex.quote(str(library / LIBRARY))} -Wl,--pop-state"
     # smpiff uses f2c's calling conventions, in which functions return other registers than those of every BLAS.
-    abi = "-fno-f2c" if program.name == "smpiff" else ""
+    abi = "-fno-f2c" if program.name == "smpiff" else '-include "$here/allocations.h"'
     # Others it passes over without a word, and with status 0; and a program without a name it calls as an object.
     unread = _UNREAD_FORTRAN if program.name == "smpiff" else ""
     named = 'case " $* " in *" -o"*) ;; *) set -- "$@" -o a.out ;; esac\n' if program.name == "smpiff" else ""
