@@ -203,16 +203,14 @@ done
 #: might be anywhere, and loops over them are compiled several times as slow as in the real program.
 _ALLOCATIONS = """#ifndef __ASSEMBLER__
 #include <smpi/smpi_helpers_internal.h>
+#define LEPAUTE_ALLOCATIONS \\
+    void *smpi_shared_malloc_intercept(size_t, const char *, int) __attribute__((malloc, alloc_size(1))); \\
+    void *smpi_shared_calloc_intercept(size_t, size_t, const char *, int) __attribute__((malloc, alloc_size(1, 2)));
 #ifdef __cplusplus
-namespace std {
-extern "C" {
-#endif
-void *smpi_shared_malloc_intercept(size_t, const char *, int) __attribute__((malloc, alloc_size(1)));
-void *smpi_shared_calloc_intercept(size_t, size_t, const char *, int) __attribute__((malloc, alloc_size(1, 2)));
-void *smpi_shared_realloc_intercept(void *, size_t, const char *, int) __attribute__((alloc_size(2)));
-#ifdef __cplusplus
-}
-} // namespace std
+extern "C" { LEPAUTE_ALLOCATIONS }
+namespace std { extern "C" { LEPAUTE_ALLOCATIONS } }
+#else
+LEPAUTE_ALLOCATIONS
 #endif
 #endif
 """
