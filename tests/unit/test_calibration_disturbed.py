@@ -64,7 +64,7 @@ def test_disturbed_runs_are_repeated_at_the_end_of_their_block_and_every_attempt
     assert not any(table["slow"].any() for table in tables)
     assert attempts == {(0, 0, False), (0, 0, True), (0, 1, False), (0, 1, True), (0, 2, False), (1, 0, False)}
     assert archive.metadata["warnings"] == [
-        f"2 of {RUNS} probe runs were disturbed as seen by cpu 2 (blocks.json): 2 repeated, "
+        f"2 of {RUNS} probe runs were disturbed by other programs (2) (blocks.json): 2 repeated, "
         "0 without an undisturbed attempt"
     ]
 
@@ -75,7 +75,7 @@ def test_load_that_stays_costs_no_more_time_than_a_part_of_the_campaign(machine,
     numbers = collections.Counter(record["attempt"] for record in json.loads(archive.read_bytes("blocks.json")))
     assert numbers == {0: RUNS + SEMANTIC_ROUNDS, 1: 4}  # 4 s, used up in the first block
     assert archive.metadata["warnings"] == [
-        f"{RUNS} of {RUNS} probe runs were disturbed as seen by cpu {RUNS} (blocks.json): 4 repeated, "
+        f"{RUNS} of {RUNS} probe runs were disturbed by other programs ({RUNS}) (blocks.json): 4 repeated, "
         f"{RUNS} without an undisturbed attempt"
     ]
 

@@ -209,7 +209,7 @@ def test_the_line_of_an_archive_says_which_witness_spoke() -> None:
     )
     told = disturbance_warnings([[both, ()], [both[:1]], [()]], "mpiruns", "mpiruns.json")
     assert told == [
-        "2 of 3 mpiruns were disturbed as seen by cpu 2, steal 1 (mpiruns.json): 1 repeated, "
+        "2 of 3 mpiruns were disturbed by other programs (2), the hypervisor (1) (mpiruns.json): 1 repeated, "
         "1 without an undisturbed attempt"
     ]
     assert disturbance_warnings([[True]], "mpiruns", "x")[0].startswith(

@@ -64,7 +64,7 @@ def test_a_disturbed_run_is_made_again_and_only_its_undisturbed_attempt_counts(t
         assert lent.run(0) == 1.0
         assert [run.disturbed for run in lent.runs] == [True, True, False]
         assert lent.warnings == [
-            "2 of 3 real runs were disturbed as seen by off core 2; 0 of those that count had no undisturbed repetition"
+            "2 of 3 real runs were disturbed by loss of a core (2); 0 of those that count had no undisturbed repetition"
         ]
 
 

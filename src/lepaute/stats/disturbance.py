@@ -39,6 +39,7 @@ CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
 
 #: What saw a disturbance; causes of older versions name none.
 WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
+_WORDS = dict(zip(WITNESSES, ("other programs", "the hypervisor", "loss of a core", "a change of speed", "steps in speed"), strict=True))
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
 MAX_OTHERS_SHARE = 0.03
 MAX_STEAL_SHARE = 0.01
@@ -56,13 +57,14 @@ _SENTINELS_TO_COMPARE = 4
 
 
 def seen_by(causes: Iterable[str]) -> str:
-    """How many measurements each witness marked, as "as seen by cpu 3, steal 1"; "by other load" where none is named.
+    """What disturbed how many measurements, as "by other programs (3), the hypervisor (1)"; "by other load" where no
+    witness is named.
 
     causes: of each measurement all causes in one text
     """
     seen = Counter(witness for text in causes for witness in WITNESSES if f"; {witness}: " in f"; {text}")
-    counts = ", ".join(f"{witness} {seen[witness]}" for witness in WITNESSES if seen[witness])
-    return f"as seen by {counts}" if counts else "by other load"
+    counts = ", ".join(f"{words} ({seen[witness]})" for witness, words in _WORDS.items() if seen[witness])
+    return f"by {counts or 'other load'}"
 
 
 def load_causes(wall_s: float, cores: int, others_cpu_s: float, steal_s: float) -> tuple[str, ...]:

@@ -159,7 +159,7 @@ def verdict(
     among = f" in {len(same)} of {count}, as {case.full_label}" if len(decided) > 1 else ""
     (predicted_s, _), (measured_s, _) = predicted_and_measured(row)
     size = f"is {way}{among}: {measured_s} s, {times_as_long(ratio)} predicted ({predicted_s} s)"
-    likely = f"most likely {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
+    likely = f"possibly {causes[0].text}" if causes else "unknown why: no cause that is known makes so large a gap"
     rates = " Gflop/s, predicted ".join(significant(row[f"{how}_rate_gflops"]) for how in ("measured", "predicted"))
     gap = [("rate", f"{rates}, of {case.full_label}")]
     if (outside := sum(decision_of(row).answer == "against" for *_, row in decided)) > len(same):
@@ -182,7 +182,7 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
     """
     hpl, nodes, prediction = case.hpl, platform.nodes, case.prediction
     threads, cores, predicted_s = hpl.threads_per_rank, nodes.cores, prediction.time_s.mean
-    per_node = min(hpl.ranks, per_node or cores // threads or 1)
+    is_placed, per_node = per_node is not None, min(hpl.ranks, per_node or cores // threads or 1)
     computing = 0.7 if prediction.breakdown is None else prediction.breakdown.shares["compute"]
     messages = 1.0 - computing
     filled = 8.0 * hpl.n**2 / hpl.ranks * per_node / (nodes.memory_bytes or math.inf)
@@ -207,10 +207,10 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
         (True, Cause("clock", "the clock frequency (turbo, or limits of power, heat and AVX)", 0.7, 1.4)),
         (True, Cause("load", "other programs on the nodes", 1.0, 2.0, passing=True)),
         (between, Cause("slow_node", "one slow node that all wait for", 1.0, 2.0)),
-        (several, Cause("placement", "where the ranks ran (--ranks-per-node)", 0.8, 1.0 + 4.0 * messages, False, True)),
+        (several and not is_placed, Cause("placement", "where the ranks ran (--ranks-per-node)", 0.8, 1.0 + 4.0 * messages, False, True)),
         (between, Cause("network", "TCP instead of the fast network", 1.0, 1.0 + 50.0 * messages, False, True)),
         (True, Cause("libraries", "another BLAS or MPI library", 0.5, 1.5)),
-        (outside >= 0.2, Cause(
+        (outside >= 0.2 and 0.4 <= kernels <= 2.5, Cause(
             "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
             0.4, 2.5, is_platform)),
         (True, Cause("shared_cores", "several ranks, threads or programs on one core", 1.7, 8.0, passing=True)),
