@@ -61,6 +61,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
         taken = {flag.argument for options in others for flag in flags_of(options)} | {"fidelity", "details"}
         app.command(arguments[0])(command_of(own_class(arguments[0], "predict", taken)))
         return app
+    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
+        raise InputError(f"no application before {arguments[0]}: {', '.join(APPLICATIONS)} or FILE.py:CLASS")
     if arguments and arguments[0] not in APPLICATIONS and is_file(arguments[0]):
         which = "hpl" if Path(arguments[0]).suffix == ".dat" else "trace"
         raise InputError(f"{arguments[0]} is a file; name its application: lepaute predict {which} {arguments[0]}")

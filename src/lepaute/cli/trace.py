@@ -59,7 +59,7 @@ def record(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Runs a program under MPI and records its MPI and BLAS calls, at about ten nanoseconds per call.
+    """Runs a program under MPI and records its MPI and BLAS calls, at some 50 nanoseconds a call.
 
     lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM. The program must use its MPI and BLAS as shared libraries.
     The word xhpl-lepaute is the HPL that is built here, whose own loops and phases are recorded too; it reads HPL.dat.

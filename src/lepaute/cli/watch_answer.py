@@ -59,7 +59,7 @@ def _answer(summary: "Summary") -> str:
     blind = summary.unjudged
     unknown = f"{blind} of {counted(summary.machines, 'CPU')} cannot be judged" if blind else ""
     if text := open_text(summary.regressions, summary.notices):
-        return "; ".join(filter(None, [text, unknown]))
+        return "; ".join(filter(None, [text, unknown if blind < summary.machines else ""]))
     if blind >= summary.machines:
         if few := [notice.reason[0] for notice in summary.notices if notice.is_unknown]:
             return f"Unknown: {_limited(few, 1)}"

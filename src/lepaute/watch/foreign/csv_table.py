@@ -104,7 +104,7 @@ def read_csv_table(source: Source, mapping: Mapping, cluster: str, node: str) ->
                 f"{source.name}: the {name} is given, {text[:40]!r}, and the mapping says it, too; leave one"
             )
     if (mapping.date is None) == (source.date_s is None):
-        problem = "no date is given, and the mapping says none; add date: to it, or give --date or --file-date"
+        problem = "no column has dates; add one (date: of a mapping), or read it by `lepaute watch ingest --date DATE`"
         if mapping.date is not None:
             problem = "--date or --file-date is given, and the mapping has a date, too; leave one out"
         raise InputError(f"{source.name}: {problem}")

@@ -346,7 +346,7 @@ def open_text(reports: Sequence[Regression], noticed: Iterable[Notice], where: s
     if not reports:
         if caveat and not unlike:
             return f"Not confirmed{where}: {others[0]}{more}"
-        return f"No change is confirmed{where}, but {caveat}" if caveat else ""
+        return f"{caveat[0].upper()}{caveat[1:]}; no change is confirmed{where}" if caveat else ""
     largest = f"{'the largest ' * (len(reports) > 1)}{_largest_text(reports[0])}"
     return "; ".join(filter(None, [f"{counted(len(reports), 'open regression')}{where}: {largest}", caveat]))
 
