@@ -73,7 +73,10 @@ def test_undisturbed_mpiruns_alone_decide(tmp_path: Path) -> None:
     assert (bcast.left_mpiruns, bcast.right_mpiruns, bcast.disturbed_mpiruns) == (11, 11, 24)
     assert bcast.high < np.exp(0.1)
     assert bcast.outcome != "left faster"
-    assert "24 of 46 mpiruns were disturbed by other programs (24), a change of speed (24) and decide nothing" in found.warnings
+    assert (
+        "24 of 46 mpiruns were disturbed by other programs (24), a change of speed (24) and decide nothing"
+        in found.warnings
+    )
     assert verdicts(found.summaries.drop(columns="disturbed"), "openmpi", "mpich")[1].outcome == "left faster"
     planted = found.summaries
     slower = (planted["library"] == "mpich") & (planted["operation"] == "Allreduce")

@@ -249,9 +249,7 @@ def test_a_core_that_did_more_than_any_core_can_is_asked_for_its_threads(tmp_pat
     file.write_text(_result(n=137472, time_s=690.0, nb=384))
     assert main([*OF_FILE, str(file)]) == 0
     out = capsys.readouterr().out
-    verdict = (
-        r"Your fast.out is fast: 690 s, (\d+) times as fast as predicted \([\d,]+ s\); possibly about \d+ thread"
-    )
+    verdict = r"Your fast.out is fast: 690 s, (\d+) times as fast as predicted \([\d,]+ s\); possibly about \d+ thread"
     told = re.match(verdict, out)
     assert told
     assert f"error {told[1]} times as long (predicted relative to measured)" in " ".join(out.split())

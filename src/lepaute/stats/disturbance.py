@@ -39,7 +39,13 @@ CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
 
 #: What saw a disturbance; causes of older versions name none.
 WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
-_WORDS = dict(zip(WITNESSES, ("other programs", "the hypervisor", "loss of a core", "a change of speed", "steps in speed"), strict=True))
+_WORDS = dict(
+    zip(
+        WITNESSES,
+        ("other programs", "the hypervisor", "loss of a core", "a change of speed", "steps in speed"),
+        strict=True,
+    )
+)
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
 MAX_OTHERS_SHARE = 0.03
 MAX_STEAL_SHARE = 0.01

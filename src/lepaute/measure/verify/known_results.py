@@ -211,7 +211,7 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
         (between, Cause("network", "TCP instead of the fast network", 1.0, 1.0 + 50.0 * messages, False, True)),
         (True, Cause("libraries", "another BLAS or MPI library", 0.5, 1.5)),
         (outside >= 0.2 and 0.4 <= kernels <= 2.5, Cause(
-            "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside the sizes it was fitted to",
+            "extrapolated", f"the platform: {100.0 * outside:.0f} % of computing is outside its fitted sizes",
             0.4, 2.5, is_platform)),
         (True, Cause("shared_cores", "several ranks, threads or programs on one core", 1.7, 8.0, passing=True)),
         (threads > 1, Cause(
