@@ -207,7 +207,8 @@ def causes_of(case: "Case", ratio: float, platform: "Platform", *, per_node: int
         (True, Cause("clock", "the clock frequency (turbo, or limits of power, heat and AVX)", 0.7, 1.4)),
         (True, Cause("load", "other programs on the nodes", 1.0, 2.0, passing=True)),
         (between, Cause("slow_node", "one slow node that all wait for", 1.0, 2.0)),
-        (several and not is_placed, Cause("placement", "where the ranks ran (--ranks-per-node)", 0.8, 1.0 + 4.0 * messages, False, True)),
+        (several and not is_placed, Cause(
+            "placement", "where the ranks ran (--ranks-per-node)", 0.8, 1.0 + 4.0 * messages, False, True)),
         (between, Cause("network", "TCP instead of the fast network", 1.0, 1.0 + 50.0 * messages, False, True)),
         (True, Cause("libraries", "another BLAS or MPI library", 0.5, 1.5)),
         (outside >= 0.2 and 0.4 <= kernels <= 2.5, Cause(
