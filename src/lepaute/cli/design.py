@@ -123,7 +123,8 @@ def dgemm(
 ) -> None:
     """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
 
-    With --content or --warm every call is made under all combinations of these.
+    With --content or --warm every call is made under all combinations of these. General tables hold (1, 1, 1) and,
+    where their bounds allow, (2048, 2048, 2048), by which two of them are compared.
     """
     from lepaute.measure.design import with_conditions
 
@@ -153,11 +154,13 @@ def dgemm(
 
 def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | None, seed: int) -> "Design":
     from lepaute.measure.design import dgemm_design, dgemm_sizes_design
+    from lepaute.measure.design.dgemm import HPL_TUPLES, SAME_CALLS
 
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
         refuse_options(context, ("rows", "fixed_k"), f"--sizes {LOG_PRODUCT} takes --products")
-        return dgemm_design(seed, products=general.products, product_range=(general.lowest, general.highest), most=most)
+        between, fixed = (general.lowest, general.highest), (*SAME_CALLS, *HPL_TUPLES)
+        return dgemm_design(seed, products=general.products, product_range=between, most=most, fixed=fixed)
     refuse_options(context, ("products", "lowest"), f"--sizes other than {LOG_PRODUCT} take --rows and --highest")
     if general.sizes != "fixed-k":
         refuse_options(context, ("fixed_k",), "--sizes fixed-k alone takes values of k")
@@ -168,6 +171,7 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
         highest_product=general.highest,
         most=most,
         fixed_k=numbers_of(general.fixed_k, "--k"),
+        fixed=SAME_CALLS,
     )
 
 

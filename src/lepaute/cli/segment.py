@@ -139,8 +139,8 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
         "objective": line.objective,
         "likeliest_breakpoint": _likeliest(line),
         "breakpoints": [
-            {"size": place, "interval": list(interval)}
-            for place, interval in zip(line.breakpoints, line.breakpoint_intervals, strict=True)
+            {"size": place, "interval": list(interval), "change_over_scatter": ratio}
+            for (place, ratio), interval in zip(line.changes().items(), line.breakpoint_intervals, strict=True)
         ],
         "segments": [
             {

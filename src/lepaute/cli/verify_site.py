@@ -75,11 +75,11 @@ def refuse_other_machine(platform: "Platform", where: Where) -> None:
 def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
     """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
     machine, with which there is nothing to compare."""
-    from lepaute.measure.probes import build_probes
+    from lepaute.measure.probes import DGEMM_PROGRAM, build_programs
 
     if machine.sentinel is None or other_machine:
         return None
-    return guard_of(machine, build_probes(progress=note).dgemm, coretype)
+    return guard_of(machine, build_programs([DGEMM_PROGRAM], note) / DGEMM_PROGRAM, coretype)
 
 
 @contextmanager

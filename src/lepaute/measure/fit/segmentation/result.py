@@ -14,9 +14,11 @@ from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.measure.fit.numeric import Floats
 from lepaute.measure.fit.segmentation.points import (
+    LEAST,
     Interval,
     Line,
     Objective,
+    Points,
     fewest_segments_of_least,
     lines_of,
     points_of,
@@ -186,19 +188,59 @@ class SegmentedLine:
         size = size_text if in_bytes else "{:.7g}".format
         if not self.breakpoints:
             return self._without_breakpoint(size)
-        places = [size(place) for place in self.breakpoints]
-        listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
-        text = f"{counted(len(places), 'breakpoint')}, after {listed}"
+        changes = self.changes()
+        large, small = ([size(place) for place in changes if (changes[place] >= 1.0) is side] for side in (True, False))
+        text = f"{counted(len(large), 'breakpoint')}, after {_series(large)}" if large else "No breakpoint of weight"
+        if small:
+            text += f" (and after {_series(small)}, where durations change by less than they scatter)"
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
+
+    def changes(self) -> dict[float, float]:
+        """For each breakpoint, by how many times the scatter of a duration the line changes without it.
+
+        Root mean square over the sizes of the two segments, with one line in their place, over 1.4826 times the median
+        absolute residual there; of logarithms with the logarithmic objective. As long as the least is below 1 that
+        breakpoint is dropped, and the others are computed without it: of two that carry one jump one stays.
+        """
+        points = points_of(self.x, self.y, self.objective)
+        kept, result = self.breakpoints, dict[float, float]()
+        while kept:
+            ratios = {place: self._change_without(points, kept, number) for number, place in enumerate(kept)}
+            least = min(kept, key=ratios.__getitem__)
+            if ratios[least] >= 1.0:
+                result |= ratios
+                break
+            result[least] = ratios[least]
+            kept = tuple(place for place in kept if place != least)
+        return dict(sorted(result.items()))
+
+    def _change_without(self, points: Points, kept: tuple[float, ...], number: int) -> float:
+        low, high = (-np.inf, *kept, np.inf)[number : number + 3 : 2]
+        others = (*kept[:number], *kept[number + 1 :])
+        lines = [SegmentedLine(cuts, lines_of(points, cuts, self._is_constant), ()) for cuts in (kept, others)]
+
+        def residual(x: Floats, y: Floats, line: SegmentedLine) -> Floats:
+            inside = (x > low) & (x <= high)
+            x, y = x[inside], y[inside]
+            if points.logarithmic:
+                return np.log(y / line.predict(x))
+            return (y - line.predict(x)) / (x if self.objective == "weighted" else 1.0)
+
+        change = residual(points.x, lines[1].predict(points.x), lines[0])
+        scatter = 1.4826 * float(np.median(np.abs(residual(self.x, self.y, self))))
+        return float(np.sqrt(np.mean(change**2))) / max(scatter, LEAST)
+
+    @property
+    def _is_constant(self) -> bool:
+        return all(line.slope_interval == (0.0, 0.0) for line in self.segments)
 
     def rejected(self) -> "SegmentedLine | None":
         """The best lines with one breakpoint more than were chosen; None if there is no such fit."""
         more = self.candidates[len(self.breakpoints) + 1 :][:1]
         if not more or not len(self.x):
             return None
-        constant = all(line.slope_interval == (0.0, 0.0) for line in self.segments)
         points = points_of(self.x, self.y, self.objective)
-        return SegmentedLine(more[0].breakpoints, lines_of(points, more[0].breakpoints, constant), ())
+        return SegmentedLine(more[0].breakpoints, lines_of(points, more[0].breakpoints, self._is_constant), ())
 
     @property
     def decision(self) -> Decision:
@@ -212,12 +254,13 @@ class SegmentedLine:
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Each breakpoint's place, and in words its 95 % interval and what the two lines say there, in seconds."""
-        size = size_text if in_bytes else "{:.7g}".format
+        size, changes = size_text if in_bytes else "{:.7g}".format, self.changes()
         found = []
         for number, (place, (low, high)) in enumerate(zip(self.breakpoints, self.breakpoint_intervals, strict=True)):
-            above = self.segments[number + 1]
+            above, ratio = self.segments[number + 1], changes[place]
             here, next_s = seconds(float(self.predict([place])[0])), seconds(above.intercept + above.slope * place)
-            found.append((size(place), f"95 %: {size(low)} to {size(high)}; {here} becomes {next_s}"))
+            little = f"; without it lines change by {significant(ratio, 2)} of the scatter" if ratio < 1.0 else ""
+            found.append((size(place), f"95 %: {size(low)} to {size(high)}; {here} becomes {next_s}{little}"))
         return found
 
     def _without_breakpoint(self, size: Callable[[float], str]) -> str:
@@ -231,6 +274,10 @@ class SegmentedLine:
             f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
             f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"
         )
+
+
+def _series(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _draw_segments(
