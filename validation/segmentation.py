@@ -205,9 +205,9 @@ With the number of breakpoints free, each further breakpoint divides the sum of 
 {markdown(("data", "breakpoints chosen", "gains of the 1st, 2nd, ..."), gains)}
 
 In the 16 series ours has {number[0]} breakpoints, pycewise's {number[2]}; the thesis' BIC is no higher in {lower}. Of
-ours {number[1]} change durations by less than these scatter, and `segment` puts them behind the others; in made series
-{true} of {little} such are true. The thesis prints {PRINTED} B for MPI_Send on Dahu, of a
-calibration that sought them in all operations together; found here in
+ours {number[1]} change durations by less than these scatter, and `segment` puts them behind the others; the made series
+have {little} such, {true} of them true. The thesis prints {PRINTED} B for MPI_Send on Dahu, of a calibration that
+sought them in all operations together; in these data they are
 
 {markdown(("data of Dahu", "breakpoints, B"), of_printed)}
 

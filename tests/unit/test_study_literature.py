@@ -1,13 +1,17 @@
 """Studies of the literature and ready studies: published figures beside ours; effects and Sobol indices."""
 
+import csv
 import json
 import re
+import shlex
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile.cases import commands
 
 from lepaute.cli.main import main
 from lepaute.kit.text import duration
@@ -26,7 +30,12 @@ from lepaute.study.schema import parse_study, study_text
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import Index, simulations_of, sobol
 
-LITERATURE = Path(__file__).parents[2] / "examples" / "literature"
+ROOT = Path(__file__).parents[2]
+LITERATURE = ROOT / "examples" / "literature"
+FIGURES = list(csv.DictReader((ROOT / "docs" / "evidence" / "data" / "figures.csv").open()))
+#: Whose figures need measurements: their options alone are looked up.
+MEASURED = ("fit", "run", "compare", "clocks", "verify", "watch", "archive", "trace", "doctor")
+SMALL = {"--n": "2k", "--nb": "128", "--grid": "2x2", "--runs": "1", "--rows": "30"}
 STUDIES = [path for path in sorted(LITERATURE.glob("*.yaml")) if "question:" in path.read_text()]
 DAHU = load_platform("dahu")
 SMALL = {"name": "hpl", "n": 2000, "nb": 128, "grid": "2x2"}
@@ -42,9 +51,43 @@ TWO = {
 def test_every_study_of_the_literature_can_be_run_and_names_its_command(path: Path) -> None:
     study, configurations = opened_study(path)
     assert f"lepaute study {study.question} examples/literature/{path.name}" in path.read_text()
-    for point in configurations.points()[:1]:
-        configurations.at(point)
+    configurations.at(configurations.points()[0])
     assert len(configurations.points()) > 1
+
+
+def test_every_figure_has_a_verdict_and_the_page_counts_them() -> None:
+    for row in FIGURES:
+        assert row["why"] or row["verdict"] == "met", row
+        assert row["verdict"] not in ("met", "differs") or (row["command"] and row["printed"] and row["ours"]), row
+    verdicts = [row["verdict"] for row in FIGURES]
+    text = (ROOT / "docs" / "evidence" / "literature.md").read_text()
+    assert dict(re.findall(r"^\| (met|differs|no number|not ours) \| (\d+) \|", text, re.MULTILINE)) == {
+        name: str(verdicts.count(name)) for name in sorted(set(verdicts))
+    }
+    assert verdicts.count("met") >= 2 * verdicts.count("differs")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted({each for row in FIGURES for each in row["command"].split("; ")} - {""}))
+def test_the_command_of_a_figure_is_one_and_runs_in_small(command: str, tmp_path: Path, monkeypatch) -> None:
+    program, *words = shlex.split(command)
+    if program != "lepaute":
+        assert (ROOT / program).is_file()
+        return
+    named, known = next((n, c) for at in (2, 1) for n, c in commands().items() if n == " ".join(words[:at]))
+    options = {option for parameter in known.params for option in parameter.opts}
+    assert {word for word in words if re.match("--?[a-z]", word)} <= options
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{n},0,{d},{1 + n / 99 + d / 999}e-10,1e-6,1e-12\n" for n in range(3) for d in range(3)]
+    Path("daily.csv").write_text("node,cpu,day,mnk,1,sd:mnk\n" + "".join(rows))
+    if named == "design picture":
+        assert main(["design", "dgemm", "--products", "3", "-o", "sizes.csv"]) == 0
+    shutil.copy(ROOT / "tests" / "data" / "duration_tables" / "osu_latency.txt", tmp_path)
+    if named == "study whatif":
+        words = ["study", "check", str(ROOT / words[2])]
+    small = [SMALL.get(before, word) for before, word in zip(["", *words], words, strict=False)]
+    if words[0] not in MEASURED:
+        assert main(small) == 0
 
 
 def test_published_figures_stand_beside_ours() -> None:
