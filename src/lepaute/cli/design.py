@@ -154,25 +154,18 @@ def dgemm(
 
 def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | None, seed: int) -> "Design":
     from lepaute.measure.design import dgemm_design, dgemm_sizes_design
-    from lepaute.measure.design.dgemm import HPL_TUPLES, SAME_CALLS
 
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
         refuse_options(context, ("rows", "fixed_k"), f"--sizes {LOG_PRODUCT} takes --products")
-        between, fixed = (general.lowest, general.highest), (*SAME_CALLS, *HPL_TUPLES)
-        return dgemm_design(seed, products=general.products, product_range=between, most=most, fixed=fixed)
+        between = (general.lowest, general.highest)
+        return dgemm_design(seed, products=general.products, product_range=between, most=most, same_calls=True)
     refuse_options(context, ("products", "lowest"), f"--sizes other than {LOG_PRODUCT} take --rows and --highest")
     if general.sizes != "fixed-k":
         refuse_options(context, ("fixed_k",), "--sizes fixed-k alone takes values of k")
-    return dgemm_sizes_design(
-        seed,
-        general.sizes,
-        count=rows or 360,
-        highest_product=general.highest,
-        most=most,
-        fixed_k=numbers_of(general.fixed_k, "--k"),
-        fixed=SAME_CALLS,
-    )
+    law: dict[str, Any] = {"count": rows or 360, "highest_product": general.highest, "most": most}
+    fixed_k = numbers_of(general.fixed_k, "--k")
+    return dgemm_sizes_design(seed, general.sizes, **law, fixed_k=fixed_k, same_calls=True)
 
 
 def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":

@@ -20,6 +20,7 @@ from lepaute.measure.kernel_set import (
 )
 from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.measure.schedulers import Request, default_scheduler, scheduler
+from lepaute.measure.toolchain import find_toolchain
 from lepaute.measure.verify.machine import SeenNode, check_same_machine, guard_of
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: 
 
     if machine.sentinel is None or other_machine:
         return None
-    return guard_of(machine, build_programs([DGEMM_PROGRAM], note) / DGEMM_PROGRAM, coretype)
+    return guard_of(machine, build_programs([DGEMM_PROGRAM], note, find_toolchain()) / DGEMM_PROGRAM, coretype)
 
 
 @contextmanager

@@ -58,36 +58,28 @@ class Probes:
 def build_probes(progress: Callable[[str], None] | None = None) -> Probes:
     """Builds the probes and HPL, or finds them built already; see build_hpl for what is raised."""
     tools = find_toolchain()
-    hpl = build_hpl(progress, tools)
-    built = build_programs(_SOURCES, progress, tools, hpl)
+    built = build_programs(_SOURCES, progress, tools, build_hpl(progress, tools))
     return Probes(*(built / name for name in _SOURCES))
 
 
 def build_programs(
-    names: Collection[str],
-    progress: Callable[[str], None] | None = None,
-    toolchain: Toolchain | None = None,
-    hpl: Path | None = None,
+    names: Collection[str], progress: Callable[[str], None] | None, tools: Toolchain, hpl: Path | None = None
 ) -> Path:
     """The folder of some probes; all but STEPS_PROGRAM need no HPL, the folder that `build_hpl` gives.
 
     Raises EnvironmentProblem if they cannot be compiled.
     """
-    tools = toolchain or find_toolchain()
-    libraries = dict.fromkeys((DGEMM_PROGRAM, RING_PROGRAM), tools.blas_flags)
-    includes: Sequence[str] = ()
+    more = dict.fromkeys((DGEMM_PROGRAM, RING_PROGRAM), tools.blas_flags)
     if hpl is not None:
-        includes = hpl_include_flags(hpl)
         wraps = [f"-Wl,--wrap={symbol}" for symbol in WRAPPED_SYMBOLS]
-        libraries[STEPS_PROGRAM] = (*wraps, str(hpl / "libhpl.a"), *tools.blas_flags)
+        more[STEPS_PROGRAM] = (*hpl_include_flags(hpl), *wraps, str(hpl / "libhpl.a"), *tools.blas_flags)
 
     def build(folder: Path) -> None:
         if progress is not None:
             progress("compiling the probes")
         for name in names:
-            flags = includes if name == STEPS_PROGRAM else ()
             files = [str(probe_source() / source) for source in _SOURCES[name]]
-            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *files, *libraries.get(name, ()), "-lm"]
+            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *files, *more.get(name, ()), "-lm"]
             tools.mpi.compile([*words, "-o", str(folder / name)], what=f"building {name}")
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))

@@ -68,6 +68,7 @@ def dgemm_design(
     product_range: tuple[float, float] = (1e3, 1.3e9),
     most: Triple = (8000, 8000, 2048),
     fixed: Sequence[Triple] = HPL_TUPLES,
+    same_calls: bool = False,
 ) -> Design:
     """Fully shuffled dgemm calls.
 
@@ -75,6 +76,7 @@ def dgemm_design(
     product_range: their lowest and highest value
     most         : largest m, n, k; permutations and fixed tuples that exceed it are left out
     fixed        : tuples measured in every design besides, so that blocks can be compared call by call
+    same_calls   : SAME_CALLS as well
     """
     rng = np.random.default_rng(seed)
     triples = [
@@ -82,7 +84,7 @@ def dgemm_design(
         for target in stratified_log_uniform(rng, products, *product_range)
         for permutation in permutations_within(triple_of_product(rng, target, most), most)
     ]
-    within = _within(fixed, most)
+    within = _within((*SAME_CALLS * same_calls, *fixed), most)
     rows = [("dgemm", *triple) for triple in shuffled(rng, triples + within)]
     return probe_design(
         "dgemm", seed, COLUMNS, rows, products=products, product_range=product_range, most=most, fixed=len(within)
@@ -97,7 +99,7 @@ def dgemm_sizes_design(
     highest_product: float = 1.3e9,
     most: Triple = (8000, 8000, 2048),
     fixed_k: Sequence[int] = (128,),
-    fixed: Sequence[Triple] = (),
+    same_calls: bool = False,
 ) -> Design:
     """Fully shuffled dgemm calls of one of KINDS.
 
@@ -106,7 +108,7 @@ def dgemm_sizes_design(
                   in all orders that respect the bounds
     fixed-k     : the same with k one of `fixed_k`, in turn, and m and n in both orders
     count       : rows, about; those with the product drawn come in groups of its orders
-    fixed       : calls besides, those within `most`
+    same_calls  : with SAME_CALLS
     Raises DesignError for another kind, or bounds that admit no row.
     """
     if sizes not in KINDS:
@@ -131,7 +133,7 @@ def dgemm_sizes_design(
         triples = groups(2, lambda target, number: _of_k(rng, target, fixed_k[number % len(fixed_k)], most))
         chosen = {"k": tuple(fixed_k)}
     arguments = {"sizes": sizes, "rows": len(triples), "highest_product": f"{highest_product:g}", "most": most}
-    rows = [("dgemm", *triple) for triple in shuffled(rng, triples + _within(fixed, most))]
+    rows = [("dgemm", *triple) for triple in shuffled(rng, triples + _within(SAME_CALLS * same_calls, most))]
     return probe_design("dgemm", seed, COLUMNS, rows, **arguments, **chosen)
 
 

@@ -18,7 +18,6 @@ from lepaute.measure.fit.segmentation.points import (
     Interval,
     Line,
     Objective,
-    Points,
     fewest_segments_of_least,
     lines_of,
     points_of,
@@ -126,16 +125,9 @@ class SegmentedLine:
         return rows
 
     def plot(
-        self,
-        path: str | Path | None = None,
-        *,
-        x_label: str = "size (bytes)",
-        y_label: str = "duration (s)",
-        y_unit: float = 1.0,
-        in_bytes: bool = True,
-        source: str = "",
-        ax: "mpl_axes.Axes | None" = None,
-    ) -> Any:
+        self, path: str | Path | None = None, *, x_label: str = "size (bytes)", y_label: str = "duration (s)",
+        y_unit: float = 1.0, in_bytes: bool = True, source: str = "", ax: "mpl_axes.Axes | None" = None,
+    ) -> Any:  # fmt: skip
         """Draws points, lines and breakpoints, on logarithmic axes where all is above 0, and below relative residuals.
 
         Parameters
@@ -190,45 +182,38 @@ class SegmentedLine:
             return self._without_breakpoint(size)
         changes = self.changes()
         large, small = ([size(place) for place in changes if (changes[place] >= 1.0) is side] for side in (True, False))
-        text = f"{counted(len(large), 'breakpoint')}, after {_series(large)}" if large else "No breakpoint of weight"
+        places = " and ".join(filter(None, (", ".join(large[:-1]), *large[-1:])))
+        text = f"{counted(len(large), 'breakpoint')}, after {places}" if large else "No breakpoint of weight"
         if small:
-            text += f" (and after {_series(small)}, where durations change by less than they scatter)"
+            text += f" (and after {', '.join(small)}, where durations change by less than they scatter)"
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
 
     def changes(self) -> dict[float, float]:
-        """For each breakpoint, by how many times the scatter of a duration the line changes without it.
+        """For each breakpoint, by how many times the scatter of durations the line changes without it.
 
-        Root mean square over the sizes of the two segments, with one line in their place, over 1.4826 times the median
+        Root mean square over the sizes of its two segments, one line in their place, over 1.4826 times the median
         absolute residual there; of logarithms with the logarithmic objective. As long as the least is below 1 that
         breakpoint is dropped, and the others are computed without it: of two that carry one jump one stays.
         """
         points = points_of(self.x, self.y, self.objective)
-        kept, result = self.breakpoints, dict[float, float]()
+        x, kept, result = points.x, self.breakpoints, dict[float, float]()
+
+        def line(cuts: tuple[float, ...]) -> Floats:
+            values = SegmentedLine(cuts, lines_of(points, cuts, self._is_constant), ()).predict(x)
+            return np.log(values) if points.logarithmic else values
+
+        scale = x if self.objective == "weighted" else np.ones(len(points))
+        scatter = 1.4826 * np.abs(points.value - line(kept)) / scale
         while kept:
-            ratios = {place: self._change_without(points, kept, number) for number, place in enumerate(kept)}
+            bounds, ratios = (-np.inf, *kept, np.inf), {}
+            for number, place in enumerate(kept):
+                near = (x > bounds[number]) & (x <= bounds[number + 2])
+                change = (line((*kept[:number], *kept[number + 1 :])) - line(kept)) / scale
+                ratios[place] = float(np.sqrt(np.mean(change[near] ** 2)) / max(np.median(scatter[near]), LEAST))
             least = min(kept, key=ratios.__getitem__)
-            if ratios[least] >= 1.0:
-                result |= ratios
-                break
-            result[least] = ratios[least]
-            kept = tuple(place for place in kept if place != least)
+            result |= ratios if ratios[least] >= 1.0 else {least: ratios[least]}
+            kept = () if ratios[least] >= 1.0 else tuple(place for place in kept if place != least)
         return dict(sorted(result.items()))
-
-    def _change_without(self, points: Points, kept: tuple[float, ...], number: int) -> float:
-        low, high = (-np.inf, *kept, np.inf)[number : number + 3 : 2]
-        others = (*kept[:number], *kept[number + 1 :])
-        lines = [SegmentedLine(cuts, lines_of(points, cuts, self._is_constant), ()) for cuts in (kept, others)]
-
-        def residual(x: Floats, y: Floats, line: SegmentedLine) -> Floats:
-            inside = (x > low) & (x <= high)
-            x, y = x[inside], y[inside]
-            if points.logarithmic:
-                return np.log(y / line.predict(x))
-            return (y - line.predict(x)) / (x if self.objective == "weighted" else 1.0)
-
-        change = residual(points.x, lines[1].predict(points.x), lines[0])
-        scatter = 1.4826 * float(np.median(np.abs(residual(self.x, self.y, self))))
-        return float(np.sqrt(np.mean(change**2))) / max(scatter, LEAST)
 
     @property
     def _is_constant(self) -> bool:
@@ -268,16 +253,14 @@ class SegmentedLine:
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
-            return f"One line holds for all sizes, within {significant(max(100 * likeliest.at_most, 0.01), 2)} %"
+            return (
+                f"One line holds for all sizes, within {significant(max(100 * likeliest.differs_at_most, 0.01), 2)} %"
+            )
         changed = significant(max(100 * likeliest.differs, 0.01), 2)
         return (
-            f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
+            f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.size)}, would "
             f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"
         )
-
-
-def _series(names: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _draw_segments(
@@ -287,7 +270,7 @@ def _draw_segments(
     x_label: str,
     y_label: str,
     y_unit: float,
-    size: "Callable[[float], str]",
+    size: Callable[[float], str],
 ) -> None:
     """Draws on one or two axes (lower may be None); size : of a value of x as text; see SegmentedLine.plot."""
     x, y = fitted.x, fitted.y
@@ -319,13 +302,9 @@ def _draw_segments(
         upper.annotate(
             size(place),
             (place, 0.98 - 0.06 * (number % 3)),  # neighbours at different heights
-            xycoords=("data", "axes fraction"),
-            xytext=(-4, 0),
-            textcoords="offset points",
-            fontsize=9,
-            ha="right",
-            va="top",
-        )
+            xycoords=("data", "axes fraction"), xytext=(-4, 0), textcoords="offset points",
+            fontsize=9, ha="right", va="top",
+        )  # fmt: skip
     if logarithmic:
         upper.set_xscale("log")
         if size is size_text:
@@ -366,20 +345,21 @@ def _draw_fits(
 class LikeliestBreakpoint:
     """The best of all breakpoints, where none was proven.
 
-    place   : the last x below it;  gain : the factor by which it divides the residual
+    size : the last x below it;  gain : the factor by which it divides the residual
     differs : by how much of the one line's values its two lines differ from them at most, at any x that was measured
-    at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is no less
+    differs_at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is
+        no less
     """
 
-    place: float
+    size: float
     gain: float
     differs: float
-    at_most: float
+    differs_at_most: float
 
     @property
     def is_negligible(self) -> bool:
         """Whether one line holds for all x within EQUIVALENT, whatever breakpoint there may be."""
-        return self.at_most <= EQUIVALENT
+        return self.differs_at_most <= EQUIVALENT
 
 
 def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:
