@@ -89,7 +89,7 @@ def fake_machine(folder: Path, monkeypatch: pytest.MonkeyPatch, engine: int, *, 
     (folder / "runs").write_text("")
     (folder / "fatal").write_text("0 never\n")
     machine = FakeMachine(folder)
-    names = ("probe-dgemm", "probe-hpl-steps", "probe-p2p", "probe-semantics", "probe-ring", "none", "none")
+    names = ("probe-dgemm", "probe-hpl-steps", "probe-p2p", "probe-semantics", "probe-ring", "none")
     probes = Probes(*(folder / name for name in names))
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(campaign, "build_probes", lambda **_options: probes)

@@ -135,7 +135,7 @@ def models(data: Path) -> list[Row]:
     network = pandas.read_csv(data / "network_fit.csv").query("kind == 'series'")["error_median_percent"]
     kernels = pandas.read_csv(data / "kernel_models.csv")
     same = kernels["fitted"] == kernels["judged"]
-    breakpoints = pandas.read_csv(data / "segmentation_truth.csv").query("criterion == 'default' and part != 'choice'")
+    breakpoints = pandas.read_csv(data / "segmentation_truth.csv").query("part == '100 to 400 sizes, fresh'")
     return [
         (
             "the engine, against HPL's own code under SMPI",

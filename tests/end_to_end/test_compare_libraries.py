@@ -161,7 +161,7 @@ def test_the_algorithms_that_ran_are_recorded(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
     monkeypatch.setenv("OMPI_MCA_coll_tuned_bcast_algorithm", "6")
     monkeypatch.setenv("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial")
-    monkeypatch.setattr(campaign, "build_sentinel", Mock(side_effect=EnvironmentProblem("there is no BLAS")))
+    monkeypatch.setattr(campaign, "build_programs", Mock(side_effect=EnvironmentProblem("there is no BLAS")))
     what = {**QUICK, "ops": "bcast,ibcast,scan,send", "mpiruns": 1}
     archive = Archive.open(measure_libraries(["openmpi", "mpich"], tmp_path / "c.zip", **what))
     # A comparison needs no BLAS; what it cannot see without is said.

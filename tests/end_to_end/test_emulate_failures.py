@@ -11,17 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from oracles.emulated import (
-    Said,
-    build,
-    command,
-    compiler_folder,
-    emulations,
-    left_behind,
-    source_of,
-    tiny,
-    tiny_text,
-)
+from oracles.emulated import Said, build, command, compiler_folder, emulations, left_behind, source_of, tiny, tiny_text
 from support_limits import HANG_S, ran, wait_until
 
 from lepaute.simulate.smpi.building import find_simgrid

@@ -26,7 +26,9 @@ UNSTRESSED = ("--set", "workloads=none")
 @pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.long
-def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_path: Path) -> None:
+def test_two_tests_of_this_machine_are_of_one_stratum_and_have_all_factors(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("LEPAUTE_HPCC_TARBALL", "none")  # no source of HPL, and nothing built with it before
+    monkeypatch.setenv("LEPAUTE_HOME", str(tmp_path / "cache"))
     for name in ("a.zip", "b.zip"):
         done = run_here("run", "node-test", *QUICK, "-o", name, folder=tmp_path)
         assert done.returncode == 0, done.stderr

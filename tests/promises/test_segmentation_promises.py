@@ -69,6 +69,18 @@ def test_one_line_is_said_to_hold_where_it_does_and_never_where_a_second_one_dif
     assert wrongly == 0
 
 
+def test_a_breakpoint_that_changes_durations_by_less_than_they_scatter_is_small() -> None:
+    x, rng = np.arange(1.0, 401.0), np.random.default_rng(1)
+    level = np.where(x > 200, 2.0, 1.0) * np.where(x > 300, 1.02, 1.0)
+    for _ in range(40):
+        line = segment(x, level * np.exp(0.05 * rng.normal(size=400)), breakpoints=(200.0, 300.0))
+        changes = line.changes()
+        assert changes[200.0] > 3.0
+        assert changes[300.0] < 1.0
+        # A level that is 1.02 times as high is 0.4 standard deviations of the noise away, and lines bend towards it.
+    assert "1 breakpoint, after 200 (and after 300, where durations change by" in line.finding(in_bytes=False)
+
+
 def test_a_line_alone_is_cut_in_one_of_twenty_series_at_most():
     rng = np.random.default_rng(1)
     cut = 0

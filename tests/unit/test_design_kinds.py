@@ -342,3 +342,11 @@ def test_every_design_has_a_picture(tmp_path: Path, arguments: list[str]) -> Non
 )
 def test_what_cannot_be_is_one_line_and_exit_status_2(refusal_of, arguments, message):
     assert message in refusal_of("design", *arguments.split())
+
+
+@pytest.mark.parametrize("law", ["log-product", "independent", "product", "fixed-k"])
+def test_general_tables_hold_the_calls_by_which_two_are_compared(law: str, tmp_path) -> None:
+    for bound, same in ((2048, {(1, 1, 1), (2048, 2048, 2048)}), (2000, {(1, 1, 1)})):
+        file = tmp_path / f"{bound}.csv"
+        assert main(["design", "dgemm", "--sizes", law, "--max-k", str(bound), "-o", str(file)]) == 0
+        assert {(1, 1, 1), (2048, 2048, 2048)} & set(sizes(read_design(file))) == same

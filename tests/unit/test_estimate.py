@@ -11,13 +11,7 @@ import pytest
 from lepaute.simulate import Hpl, Layers, predict
 from lepaute.simulate import native as native_module
 from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
-from lepaute.simulate.apps.hpl.work import (
-    events_of,
-    events_of_run,
-    events_of_steps,
-    exchange_messages,
-    simulated_steps,
-)
+from lepaute.simulate.apps.hpl.work import events_of, events_of_run, events_of_steps, exchange_messages, simulated_steps
 from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.native import Native, shared_machine
 from lepaute.simulate.platform import load_platform

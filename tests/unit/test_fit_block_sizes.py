@@ -10,13 +10,7 @@ import pytest
 
 from lepaute.errors import InputError
 from lepaute.measure.design import dgemm_design, hpl_step_design
-from lepaute.measure.fit.kernels.form import (
-    SHAPES,
-    Form,
-    form_of,
-    requested_form,
-    requested_forms,
-)
+from lepaute.measure.fit.kernels.form import SHAPES, Form, form_of, requested_form, requested_forms
 from lepaute.measure.fit.kernels.kernel_fit import FittedKernel, fit_kernel
 from lepaute.measure.fit.kernels.platform_kernel import kernel_model
 from lepaute.measure.fit.kernels.polynomial import fit_polynomial

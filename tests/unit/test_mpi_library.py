@@ -11,14 +11,7 @@ from support_limits import HANG_S
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit import mpi_library
 from lepaute.kit.command import run_command
-from lepaute.kit.mpi_launcher import (
-    INTEL_MPI,
-    MPICH,
-    OPEN_MPI,
-    Launcher,
-    binding_works,
-    family_and_version,
-)
+from lepaute.kit.mpi_launcher import INTEL_MPI, MPICH, OPEN_MPI, Launcher, binding_works, family_and_version
 from lepaute.kit.mpi_library import MpiLibrary, check_program, find_library, installed_libraries
 
 OPEN_MPI_4, OPEN_MPI_5 = (Launcher(Path("mpirun"), OPEN_MPI, version) for version in ("4.1.4", "5.0.11"))

@@ -18,12 +18,7 @@ from lepaute.measure.node_agent.control_journal import undo_journal
 from lepaute.measure.node_agent.system_files import Ran, SystemFiles
 
 CPU = machines.CPU
-EVERYTHING = {
-    "hyper_threading": False,
-    "turbo": False,
-    "c_states": False,
-    "governor": "performance",
-}
+EVERYTHING = {"hyper_threading": False, "turbo": False, "c_states": False, "governor": "performance"}
 
 
 def done(argv: list[str], limit_s: float) -> Ran:
@@ -158,13 +153,7 @@ def test_demands_that_make_no_sense_are_refused_one_by_one_and_the_others_are_do
 
 @pytest.mark.parametrize(
     "wanted",
-    [
-        {"c_states": {"max": 1}},
-        {"turbo": 1},
-        {"governor": "performance; reboot"},
-        {"pinning": [0]},
-        {"warm_up": 60},
-    ],
+    [{"c_states": {"max": 1}}, {"turbo": 1}, {"governor": "performance; reboot"}, {"pinning": [0]}, {"warm_up": 60}],
 )
 def test_nonsense_is_seen(wanted: dict[str, Any]) -> None:
     assert list(problems(wanted)) == list(wanted)

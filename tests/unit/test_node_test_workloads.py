@@ -18,14 +18,7 @@ from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure import node_test_disk
 from lepaute.measure.archive import Archive
 from lepaute.measure.layout import Core, Layout
-from lepaute.measure.node_test import (
-    QUICK,
-    Parameters,
-    memory_rows,
-    neighbours,
-    node_test_design,
-    numa_threads,
-)
+from lepaute.measure.node_test import QUICK, Parameters, memory_rows, neighbours, node_test_design, numa_threads
 from lepaute.measure.node_test_workloads import (
     STRESSORS,
     Workload,

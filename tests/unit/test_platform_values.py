@@ -19,13 +19,7 @@ from lepaute.kit.quantities import bandwidth_of
 from lepaute.simulate.apps.hpl.parameters import Hpl
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.platform import Platform, load_platform, override, shipped_names
-from lepaute.simulate.platform.data_sheet import (
-    SCALED_RELATIVE_SD,
-    SHARES,
-    DataSheet,
-    dgemm_rate,
-    platform_from,
-)
+from lepaute.simulate.platform.data_sheet import SCALED_RELATIVE_SD, SHARES, DataSheet, dgemm_rate, platform_from
 from lepaute.simulate.platform.guessed_messages import Link
 from lepaute.simulate.platform.kernel_model import UPDATE, mean_s, models_of
 from lepaute.simulate.platform.plausibility import implausible, unmodelled

@@ -1,13 +1,16 @@
 """Studies of the literature and ready studies: published figures beside ours; effects and Sobol indices."""
 
+import csv
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile.cases import commands
 
 from lepaute.cli.main import main
 from lepaute.kit.text import duration
@@ -26,7 +29,12 @@ from lepaute.study.schema import parse_study, study_text
 from lepaute.study.sensitivity import effects
 from lepaute.study.sobol import Index, simulations_of, sobol
 
-LITERATURE = Path(__file__).parents[2] / "examples" / "literature"
+ROOT = Path(__file__).parents[2]
+LITERATURE = ROOT / "examples" / "literature"
+FIGURES = list(csv.DictReader((ROOT / "docs" / "evidence" / "data" / "figures.csv").open()))
+#: Commands of figures that need no measurement, and what they are run with in small; of others options are looked up.
+RUN = ("predict hpl", "platform new", "platform show", "segment", "design dgemm", "design p2p", "study whatif")
+FEW = {"--n": "2k", "--nb": "128", "--grid": "2x2", "--runs": "1", "--rows": "30"}
 STUDIES = [path for path in sorted(LITERATURE.glob("*.yaml")) if "question:" in path.read_text()]
 DAHU = load_platform("dahu")
 SMALL = {"name": "hpl", "n": 2000, "nb": 128, "grid": "2x2"}
@@ -42,9 +50,35 @@ TWO = {
 def test_every_study_of_the_literature_can_be_run_and_names_its_command(path: Path) -> None:
     study, configurations = opened_study(path)
     assert f"lepaute study {study.question} examples/literature/{path.name}" in path.read_text()
-    for point in configurations.points()[:1]:
-        configurations.at(point)
+    configurations.at(configurations.points()[0])
     assert len(configurations.points()) > 1
+
+
+def test_every_figure_has_a_verdict_and_the_page_counts_them() -> None:
+    verdicts = [row["verdict"] for row in FIGURES]
+    text = (ROOT / "docs" / "evidence" / "literature.md").read_text()
+    assert all(f"\n| {name} | {verdicts.count(name)} |" in text for name in ("met", "differs", "no number", "not ours"))
+    assert verdicts.count("met") >= 2 * verdicts.count("differs")
+    for row in FIGURES:
+        assert row["why"] or row["verdict"] == "met", row
+        assert row["verdict"] not in ("met", "differs") or (row["command"] and row["printed"] and row["ours"]), row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted({each for row in FIGURES for each in row["command"].split("; ")} - {""}))
+def test_the_command_of_a_figure_is_one_and_runs_in_small(command: str, tmp_path: Path, monkeypatch) -> None:
+    program, *words = shlex.split(command)
+    if program != "lepaute":
+        assert (ROOT / program).is_file()
+        return
+    name, known = next(each for at in (2, 1) for each in commands().items() if each[0] == " ".join(words[:at]))
+    assert {word for word in words if re.match("--?[a-z]", word)} <= {o for each in known.params for o in each.opts}
+    monkeypatch.chdir(tmp_path)
+    Path("osu_latency.txt").write_text("size,time_us\n" + "".join(f"{n},{n}\n" for n in range(1, 9)))
+    if name == "study whatif":
+        words = ["study", "check", str(ROOT / words[2])]
+    if name in RUN:
+        assert main([FEW.get(before, word) for before, word in zip(["", *words], words, strict=False)]) == 0
 
 
 def test_published_figures_stand_beside_ours() -> None:
@@ -249,21 +283,17 @@ def test_shares_of_a_balanced_design_add_up_and_effects_multiply() -> None:
     levels = {level.level: level.effect for level in found.terms[0].levels}
     assert levels[4] / levels[1] == pytest.approx(4.0, rel=0.02)
     assert found.between_seeds == pytest.approx(0.05, rel=1.0)
-    assert re.match(
-        r"a matters most: time 30\d\.\d % more \(95 %: .* more\) at 4 than at 1; of the variance .*: a 9", found.text
-    )
+    most = r"a matters most: time 30\d\.\d % more \(95 %: .* more\) at 4 than at 1; of the variance .*: a 9"
+    assert re.match(most, found.text)
     assert found.told_terms == found.single_terms, "the interaction explains next to nothing"
     chance = replace(found, terms=(replace(found.terms[0], p_value=0.5), *found.terms[1:]))
     assert chance.terms[1].is_significant
     assert chance.sentence.startswith("a explains the most, 9")
     assert "but that may be chance; shown to matter: b " in chance.sentence
-    little = replace(
-        found,
-        terms=tuple(
-            replace(term, widest=(replace(term.widest[0], high=1.02), 1)) if term.widest else term
-            for term in found.terms
-        ),
+    near = (
+        replace(term, widest=(replace(term.widest[0], high=1.02), 1)) if term.widest else term for term in found.terms
     )
+    little = replace(found, terms=tuple(near))
     assert little.sentence.startswith("No factor matters much: a the most, time ")
 
 

@@ -251,10 +251,7 @@ DATE_S = 3 * DAY_S
 
 
 def verdicts_of(
-    values: pandas.DataFrame,
-    log: Changelog,
-    vectors: Sequence[tuple[str, ...]],
-    since: dt.date | None = None,
+    values: pandas.DataFrame, log: Changelog, vectors: Sequence[tuple[str, ...]], since: dt.date | None = None
 ) -> pandas.DataFrame:
     """The verdicts of all raw tests, with the columns test and alarm."""
     parts = []

@@ -121,10 +121,12 @@ PAGES = {
     "accuracy_emulation": (
         *("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications", "collectives"),
     ),
-    "published_studies": ("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes", "literature"),
+    "published_studies": (
+        *("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes", "literature", "recounted"),
+    ),
     "models": (
         *("data_sheet", "published_hpl_predicted", "kernel_models", "network_fit", "message_progress"),
-        *("segmentation_truth", "segmentation_tables", "segmentation", "generative", "content_factor"),
+        *("segmentation_truth", "segmentation", "generative", "content_factor"),
     ),
     "comparisons": (
         *("comparison_null", "comparison_states", "comparison_repeated", "comparison_spread"),

@@ -123,7 +123,8 @@ def dgemm(
 ) -> None:
     """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
 
-    With --content or --warm every call is made under all combinations of these.
+    With --content or --warm every call is made under all combinations of these. General tables hold (1, 1, 1) and,
+    where their bounds allow, (2048, 2048, 2048), by which two of them are compared.
     """
     from lepaute.measure.design import with_conditions
 
@@ -157,18 +158,14 @@ def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | No
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
         refuse_options(context, ("rows", "fixed_k"), f"--sizes {LOG_PRODUCT} takes --products")
-        return dgemm_design(seed, products=general.products, product_range=(general.lowest, general.highest), most=most)
+        between = (general.lowest, general.highest)
+        return dgemm_design(seed, products=general.products, product_range=between, most=most, same_calls=True)
     refuse_options(context, ("products", "lowest"), f"--sizes other than {LOG_PRODUCT} take --rows and --highest")
     if general.sizes != "fixed-k":
         refuse_options(context, ("fixed_k",), "--sizes fixed-k alone takes values of k")
-    return dgemm_sizes_design(
-        seed,
-        general.sizes,
-        count=rows or 360,
-        highest_product=general.highest,
-        most=most,
-        fixed_k=numbers_of(general.fixed_k, "--k"),
-    )
+    law: dict[str, Any] = {"count": rows or 360, "highest_product": general.highest, "most": most}
+    fixed_k = numbers_of(general.fixed_k, "--k")
+    return dgemm_sizes_design(seed, general.sizes, **law, fixed_k=fixed_k, same_calls=True)
 
 
 def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":

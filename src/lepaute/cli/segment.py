@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -128,36 +129,26 @@ def as_object(table: "DurationTable", line: "SegmentedLine") -> dict[str, Any]:
     """For JSON: sizes as in the file, durations in seconds; null for an end of an interval that is infinite."""
     from lepaute.measure.fit.segment_report import sentence
 
+    breakpoints = zip(line.changes().items(), line.breakpoint_intervals, strict=True)
     return {
-        "answer": sentence(table, line),
-        "name": table.name,
-        **line.decision.to_dict(),
-        "size_column": table.x_name,
-        "duration_column": table.y_name,
-        "sizes": table.sizes,
-        "durations": len(table.x),
-        "objective": line.objective,
-        "likeliest_breakpoint": _likeliest(line),
+        "answer": sentence(table, line), "name": table.name, **line.decision.to_dict(),
+        "size_column": table.x_name, "duration_column": table.y_name, "sizes": table.sizes, "durations": len(table.x),
+        "objective": line.objective, "likeliest_breakpoint": _likeliest(line),
         "breakpoints": [
-            {"size": place, "interval": list(interval)}
-            for place, interval in zip(line.breakpoints, line.breakpoint_intervals, strict=True)
+            {"size": place, "interval": list(interval), "change_over_scatter": ratio}
+            for (place, ratio), interval in breakpoints
         ],
         "segments": [
             {
-                "low": segment.low,
-                "high": segment.high,
-                "durations": segment.n_points,
-                "intercept_s": segment.intercept,
-                "intercept_interval_s": list(segment.intercept_interval),
-                "slope_s": segment.slope,
-                "slope_interval_s": list(segment.slope_interval),
+                "low": part.low, "high": part.high, "durations": part.n_points,
+                "intercept_s": part.intercept, "intercept_interval_s": list(part.intercept_interval),
+                "slope_s": part.slope, "slope_interval_s": list(part.slope_interval),
             }
-            for segment in line.segments
+            for part in line.segments
         ],
         "candidates": [{"breakpoints": list(fit.breakpoints), "residual": fit.residual} for fit in line.candidates],
-        "gains": list(line.gains),
-        "notes": [*table.notes, *line.notes],
-    }
+        "gains": list(line.gains), "notes": [*table.notes, *line.notes],
+    }  # fmt: skip
 
 
 def _likeliest(line: "SegmentedLine") -> dict[str, Any] | None:
@@ -165,12 +156,4 @@ def _likeliest(line: "SegmentedLine") -> dict[str, Any] | None:
     from lepaute.measure.fit.segmentation.result import likeliest_breakpoint
 
     likeliest = None if line.breakpoints else likeliest_breakpoint(line)
-    if likeliest is None:
-        return None
-    return {
-        "size": likeliest.place,
-        "gain": likeliest.gain,
-        "differs": likeliest.differs,
-        "differs_at_most": likeliest.at_most,
-        "one_line_holds": likeliest.is_negligible,
-    }
+    return None if likeliest is None else {**asdict(likeliest), "one_line_holds": likeliest.is_negligible}

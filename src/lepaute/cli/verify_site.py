@@ -20,6 +20,7 @@ from lepaute.measure.kernel_set import (
 )
 from lepaute.measure.node_agent.facts import cpu_model
 from lepaute.measure.schedulers import Request, default_scheduler, scheduler
+from lepaute.measure.toolchain import find_toolchain
 from lepaute.measure.verify.machine import SeenNode, check_same_machine, guard_of
 
 if TYPE_CHECKING:
@@ -75,11 +76,11 @@ def refuse_other_machine(platform: "Platform", where: Where) -> None:
 def sentinel_guard(machine: "Platform", coretype: str | None, *, other_machine: bool) -> "Guard | None":
     """How the platform's sentinel is run again, built first where it is not; None where it has none, or one of another
     machine, with which there is nothing to compare."""
-    from lepaute.measure.probes import build_probes
+    from lepaute.measure.probes import DGEMM_PROGRAM, build_programs
 
     if machine.sentinel is None or other_machine:
         return None
-    return guard_of(machine, build_probes(progress=note).dgemm, coretype)
+    return guard_of(machine, build_programs([DGEMM_PROGRAM], note, find_toolchain()) / DGEMM_PROGRAM, coretype)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 The raw file that a probe writes has `#@key=value` lines, the names of its columns, and a row a call.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,6 @@ class Probes:
     semantics: Path
     ring: Path
     memory: Path
-    xhpl: Path
 
     @property
     def on_nodes(self) -> tuple[Path, ...]:
@@ -59,41 +58,34 @@ class Probes:
 def build_probes(progress: Callable[[str], None] | None = None) -> Probes:
     """Builds the probes and HPL, or finds them built already; see build_hpl for what is raised."""
     tools = find_toolchain()
-    hpl = build_hpl(progress, tools)
+    built = build_programs(_SOURCES, progress, tools, build_hpl(progress, tools))
+    return Probes(*(built / name for name in _SOURCES))
+
+
+def build_programs(
+    names: Collection[str], progress: Callable[[str], None] | None, tools: Toolchain, hpl: Path | None = None
+) -> Path:
+    """The folder of some probes; all but STEPS_PROGRAM need no HPL, the folder that `build_hpl` gives.
+
+    Raises EnvironmentProblem if they cannot be compiled.
+    """
+    more = dict.fromkeys((DGEMM_PROGRAM, RING_PROGRAM), tools.blas_flags)
+    if hpl is not None:
+        wraps = [f"-Wl,--wrap={symbol}" for symbol in WRAPPED_SYMBOLS]
+        more[STEPS_PROGRAM] = (*hpl_include_flags(hpl), *wraps, str(hpl / "libhpl.a"), *tools.blas_flags)
 
     def build(folder: Path) -> None:
         if progress is not None:
             progress("compiling the probes")
-        wraps = [f"-Wl,--wrap={symbol}" for symbol in WRAPPED_SYMBOLS]
-        libraries = {
-            STEPS_PROGRAM: [*wraps, str(hpl / "libhpl.a"), *tools.blas_flags],
-            RING_PROGRAM: tools.blas_flags,
-            DGEMM_PROGRAM: tools.blas_flags,
-        }
-        for name, program_sources in _SOURCES.items():
-            flags = hpl_include_flags(hpl) if name == STEPS_PROGRAM else ()
-            files = [str(probe_source() / source) for source in program_sources]
-            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *flags, *files, *libraries.get(name, ()), "-lm"]
+        for name in names:
+            files = [str(probe_source() / source) for source in _SOURCES[name]]
+            words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *files, *more.get(name, ()), "-lm"]
             tools.mpi.compile([*words, "-o", str(folder / name)], what=f"building {name}")
 
     sources = digests(path for pattern in ("*.c", "*.h") for path in probe_source().glob(pattern))
-    inputs = [*sources, hpl.name, *tools.identity, __version__, *WRAPPED_SYMBOLS, *C_FLAGS, *_SOURCES]
-    built = built_once("probes", inputs, DGEMM_PROGRAM, build)
-    dgemm, hpl_steps, p2p, semantics, ring, memory = (built / name for name in _SOURCES)
-    return Probes(dgemm, hpl_steps, p2p, semantics, ring, memory, hpl / "xhpl-lepaute")
-
-
-def build_sentinel(progress: Callable[[str], None], toolchain: Toolchain) -> Path:
-    """The program of a sentinel alone, which needs no HPL; raises EnvironmentProblem if it cannot be compiled."""
-    sources = [probe_source() / source for source in _SOURCES[DGEMM_PROGRAM]]
-    words = [*C_FLAGS, f'-DLEPAUTE_VERSION="{__version__}"', *map(str, sources), *toolchain.blas_flags, "-lm"]
-
-    def build(folder: Path) -> None:
-        progress("compiling the sentinel")
-        toolchain.mpi.compile([*words, "-o", str(folder / DGEMM_PROGRAM)], what="building the sentinel")
-
-    inputs = [*digests([*sources, *probe_source().glob("*.h")]), *toolchain.identity, __version__, *C_FLAGS]
-    return built_once("probe-sentinel", inputs, DGEMM_PROGRAM, build) / DGEMM_PROGRAM
+    of_hpl = (hpl.name, *WRAPPED_SYMBOLS) if hpl is not None else ()
+    inputs = [*sources, *of_hpl, *tools.identity, __version__, *C_FLAGS, *names]
+    return built_once("probes", inputs, next(iter(names)), build)
 
 
 def probe_words(

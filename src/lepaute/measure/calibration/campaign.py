@@ -111,7 +111,7 @@ class Calibration(Campaign):
         self._begun_s = now_s()  # what a queue took is not of the budget
         self.tell("choosing the BLAS kernels", 0.02)
         super().prepare_machine()
-        equip(self.nodes, self._probes, built_there=self.options.on_this_machine)
+        equip(self.nodes, self._probes.on_nodes, built_there=self.options.on_this_machine)
         self._measured = look_at(self.nodes, self.python_on_nodes)
         if not self._measured:
             raise NodeLost(self.nodes.none_left())

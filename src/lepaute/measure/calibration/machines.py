@@ -2,8 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 
 from lepaute.errors import EnvironmentProblem
@@ -21,7 +22,7 @@ from lepaute.measure.kernel_set import (
 from lepaute.measure.layout import MADE_UP, Layout, layout_of
 from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.nodes.results import check_architecture, check_started
-from lepaute.measure.probes import Probes
+from lepaute.measure.probes import DGEMM_PROGRAM, P2P_PROGRAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def _sizes(about: Measured) -> str:
 _START_S = 60.0
 
 
-def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
+def equip(nodes: Nodes, programs: Iterable[Path], *, built_there: bool) -> None:
     """Puts the probes into the folder of the experiment on each node, and sees that they start.
 
     built_there: the node is this machine, where what builds the probes has seen to all that they need
@@ -181,13 +182,13 @@ def equip(nodes: Nodes, probes: Probes, *, built_there: bool) -> None:
     """
     for channel in nodes.channels:
         check_architecture(channel)
-    for program in probes.on_nodes:
+    for program in programs:
         nodes.put(program, program.name)
     if built_there:
         return
-    trials = nodes.run(f"./{probes.dgemm.name}", "--help", timeout_s=_START_S, check=False)
+    trials = nodes.run(f"./{DGEMM_PROGRAM}", "--help", timeout_s=_START_S, check=False)
     check_started(trials)
     start = MPIRUN_OF_NODES.start(1, use_scheduler=False)
-    words = (*start.argv, f"./{probes.p2p.name}", "--help")
+    words = (*start.argv, f"./{P2P_PROGRAM}", "--help")
     trials = nodes.run(*words, environment=start.environment, timeout_s=_START_S, check=False)
     check_started(trials)

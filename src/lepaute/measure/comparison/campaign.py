@@ -28,7 +28,7 @@ from lepaute.measure.machine_load import MAX_REPETITIONS
 from lepaute.measure.node_agent.system_files import SystemFiles
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.probes import build_sentinel
+from lepaute.measure.probes import DGEMM_PROGRAM, build_programs
 from lepaute.measure.sentinel import NodeSentinel, short_guard
 from lepaute.measure.toolchain import find_toolchain
 from lepaute.stats.aligned_ranks import block_sizes, values_to_decide
@@ -153,9 +153,9 @@ class Comparison(Campaign):
         """None, with a warning, where it cannot be compiled or run: a comparison needs no BLAS."""
         try:
             tools = find_toolchain(next(iter(self._libraries.values())).named.library)
-            program = build_sentinel(lambda message: self.tell(message, 0.0), tools)
+            built = build_programs([DGEMM_PROGRAM], lambda message: self.tell(message, 0.0), tools)
             cores = max(len(layout.cores) for layout in self._place.layouts.values())
-            sentinel = NodeSentinel(self.nodes, self._place.layouts, short_guard(program, cores))
+            sentinel = NodeSentinel(self.nodes, self._place.layouts, short_guard(built / DGEMM_PROGRAM, cores))
             sentinel.watch()
         except NodeLost:
             raise

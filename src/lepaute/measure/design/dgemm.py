@@ -44,6 +44,8 @@ HPL_TUPLES: tuple[Triple, ...] = (
     (2000, 4, 4),
     (1000, 2, 2),
 )
+#: Calls of every general table of `lepaute design dgemm`, by which two are compared (thesis, section 8.2.2).
+SAME_CALLS: tuple[Triple, ...] = ((1, 1, 1), (2048, 2048, 2048))
 #: Laws of the sizes (Cornebize, thesis, sections 8.2.2 and 8.4.3).
 KINDS = ("independent", "product", "fixed-k")
 _MAX_DRAWS = 100_000
@@ -66,6 +68,7 @@ def dgemm_design(
     product_range: tuple[float, float] = (1e3, 1.3e9),
     most: Triple = (8000, 8000, 2048),
     fixed: Sequence[Triple] = HPL_TUPLES,
+    same_calls: bool = False,
 ) -> Design:
     """Fully shuffled dgemm calls.
 
@@ -73,6 +76,7 @@ def dgemm_design(
     product_range: their lowest and highest value
     most         : largest m, n, k; permutations and fixed tuples that exceed it are left out
     fixed        : tuples measured in every design besides, so that blocks can be compared call by call
+    same_calls   : SAME_CALLS as well
     """
     rng = np.random.default_rng(seed)
     triples = [
@@ -80,7 +84,7 @@ def dgemm_design(
         for target in stratified_log_uniform(rng, products, *product_range)
         for permutation in permutations_within(triple_of_product(rng, target, most), most)
     ]
-    within = [(m, n, k) for m, n, k in fixed if m <= most[0] and n <= most[1] and k <= most[2]]
+    within = _within((*SAME_CALLS * same_calls, *fixed), most)
     rows = [("dgemm", *triple) for triple in shuffled(rng, triples + within)]
     return probe_design(
         "dgemm", seed, COLUMNS, rows, products=products, product_range=product_range, most=most, fixed=len(within)
@@ -95,6 +99,7 @@ def dgemm_sizes_design(
     highest_product: float = 1.3e9,
     most: Triple = (8000, 8000, 2048),
     fixed_k: Sequence[int] = (128,),
+    same_calls: bool = False,
 ) -> Design:
     """Fully shuffled dgemm calls of one of KINDS.
 
@@ -103,6 +108,7 @@ def dgemm_sizes_design(
                   in all orders that respect the bounds
     fixed-k     : the same with k one of `fixed_k`, in turn, and m and n in both orders
     count       : rows, about; those with the product drawn come in groups of its orders
+    same_calls  : with SAME_CALLS
     Raises DesignError for another kind, or bounds that admit no row.
     """
     if sizes not in KINDS:
@@ -127,8 +133,12 @@ def dgemm_sizes_design(
         triples = groups(2, lambda target, number: _of_k(rng, target, fixed_k[number % len(fixed_k)], most))
         chosen = {"k": tuple(fixed_k)}
     arguments = {"sizes": sizes, "rows": len(triples), "highest_product": f"{highest_product:g}", "most": most}
-    rows = [("dgemm", *triple) for triple in shuffled(rng, triples)]
+    rows = [("dgemm", *triple) for triple in shuffled(rng, triples + _within(SAME_CALLS * same_calls, most))]
     return probe_design("dgemm", seed, COLUMNS, rows, **arguments, **chosen)
+
+
+def _within(fixed: Sequence[Triple], most: Triple) -> list[Triple]:
+    return [triple for triple in fixed if all(size <= bound for size, bound in zip(triple, most, strict=True))]
 
 
 def _independent(rng: np.random.Generator, most: Triple, highest: float) -> Triple:

@@ -26,14 +26,15 @@ _MIN_DRAWN = 1e-100  # products and ratios of what is drawn must be numbers
 
 
 def plot_design(design: Design, path: Path, title: str) -> None:
-    """Draws each pair of factors, how often each value occurs, and each factor against the order of execution.
+    """Draws each pair of factors, how often each value occurs, and each factor against the order of execution; of calls
+    of dgemm also the product m n k.
 
     At most seven factors are drawn, those with the most values first left in their order; constant ones are left out
     where others are there. Raises DesignError for a design without rows.
     """
     if not design.rows:
         raise DesignError("the design has no rows; there is nothing to draw")
-    drawn, note = _chosen([_Axis(name, design.column(name)) for name in design.columns])
+    drawn, note = _chosen([_Axis(name, design.column(name)) for name in design.columns] + _products(design))
     count = len(drawn)
     side = 2.5 if count > 2 else 3.4
     figure = new_figure((max(side * count + 0.8, 6.0), side * (count + 1) + 0.8), for_file=True)
@@ -65,6 +66,13 @@ def plot_design(design: Design, path: Path, title: str) -> None:
     seed = f"seed {design.header['seed']}" if "seed" in design.header else "no seed"
     entitle(figure, f"{_short(title, 60)}: {counted(len(design), 'row')}{note}", measured_origin(f"{seed}{area}"))
     write_picture(figure, path)
+
+
+def _products(design: Design) -> "list[_Axis]":
+    if not {"m", "n", "k"} <= set(design.columns):
+        return []
+    sizes = zip(*(design.column(name) for name in "mnk"), strict=True)
+    return [_Axis("m n k", [None if None in triple else math.prod(map(float, triple)) for triple in sizes])]
 
 
 class _Axis:

@@ -15,18 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .control_journal import (
-    Change,
-    Journal,
-    NodeLock,
-    Record,
-    fold,
-    guard,
-    record,
-    report_path,
-    undo_journal,
-    warning,
-)
+from .control_journal import Change, Journal, NodeLock, Record, fold, guard, record, report_path, undo_journal, warning
 from .system_files import Run, SystemFiles, run_command, why
 
 _WARM_UP_SLICE_S = 10.0

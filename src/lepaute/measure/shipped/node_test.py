@@ -26,8 +26,9 @@ from lepaute.measure.design import Design, p2p_design
 from lepaute.measure.layout import Layout
 from lepaute.measure.nodes.group import Nodes, for_each_machine
 from lepaute.measure.nodes.results import CommandFailed
-from lepaute.measure.probes import build_probes
+from lepaute.measure.probes import DGEMM_PROGRAM, MEMORY_PROGRAM, P2P_PROGRAM, build_programs
 from lepaute.measure.raw_files import rows_of
+from lepaute.measure.toolchain import find_toolchain
 
 MEMORY_LIMIT_S, DISK_LIMIT_S = 120.0, 60.0
 DISK_FILES, DISK_FILE_BYTES, QUICK_DISK_FILES, QUICK_DISK_FILE_BYTES = 4, 256 << 20, 1, 16 << 20
@@ -46,9 +47,9 @@ class NodeTest(lp.Job):
         return begun if begun is not None else node_test.node_test_design(self.seed, scale, secrets.randbelow(2**31))
 
     def setup(self) -> None:
-        probes = build_probes(progress=self.record_of_run.log)
-        equip(self.nodes, probes, built_there=self.options.on_this_machine)
-        self.nodes.put(probes.memory, "probe-memory")
+        names = (DGEMM_PROGRAM, P2P_PROGRAM, MEMORY_PROGRAM)
+        built = build_programs(names, self.record_of_run.log, find_toolchain())
+        equip(self.nodes, [built / name for name in names], built_there=self.options.on_this_machine)
         self._layouts = layouts_of(self.nodes)
         # How the cores lie, so that factors can be of processors
         facts = self.nodes.call("facts")

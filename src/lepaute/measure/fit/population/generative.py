@@ -258,29 +258,25 @@ class Generative:
     def population(self, kernel: str = "dgemm", threads: int = 1) -> Population:
         """As the section of a platform."""
         common, scales = self.days.common, self.scales
+        groups = (
+            Group(
+                weight=group.weight,
+                mean=tuple(float(value) for value in group.theta),
+                covariance_spatial=_rows(group.covariance_spatial),
+                covariance_temporal=_rows_of(group.covariance_temporal),
+                covariance_log_scale=_rows_of(group.covariance_log_scale),
+            )
+            for group in self.groups
+        )
         return Population(
-            kernel=kernel,
-            threads=threads,
-            terms=self.terms,
-            groups=tuple(
-                Group(
-                    weight=group.weight,
-                    mean=tuple(float(value) for value in group.theta),
-                    covariance_spatial=_rows(group.covariance_spatial),
-                    covariance_temporal=None if group.covariance_temporal is None else _rows(group.covariance_temporal),
-                    covariance_log_scale=None
-                    if group.covariance_log_scale is None
-                    else _rows(group.covariance_log_scale),
-                )
-                for group in self.groups
-            ),
+            kernel=kernel, threads=threads, terms=self.terms, groups=tuple(groups),
             covariance_temporal=_rows(self.days.individual if scales is None else scales.pooled_typical),
             covariance_log_scale=None if scales is None else _rows(scales.pooled_log),
             scale_of_cpu=None if scales is None else _rows(np.exp(scales.log_scale)),
-            covariance_common=None if common is None else _rows(common),
+            covariance_common=_rows_of(common),
             group_of_node=tuple(int(group) for group in self.group_of_node) if len(self.groups) > 1 else None,
             source=" ".join([f"{self.source}, {len(self.group_of_node)} nodes.", *self.notes]),
-        )
+        )  # fmt: skip
 
 
 @one_blas_thread()
@@ -335,6 +331,10 @@ def generative(data: Coefficients, *, most_groups: int = MAX_GROUPS) -> Generati
 
 def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(value) for value in row) for row in matrix)
+
+
+def _rows_of(matrix: Floats | None) -> tuple[tuple[float, ...], ...] | None:
+    return None if matrix is None else _rows(matrix)
 
 
 def _chosen(data: Coefficients, units: Integers) -> tuple[Integers, Integers, Floats]:

@@ -148,7 +148,7 @@ def information_criterion(rss: Floats, points: Sequence[int], coefficients: int)
     known truth, before any measurement was segmented (validation/segmentation_truth.py,
     docs/design/decisions/segmentation.md).
     The variance is the unbiased one: rss / n of few points goes to nothing as lines meet two points each, and its
-    logarithm would beat every charge. Chosen among seven ways in the same manner (validation/segmentation_tables.py).
+    logarithm would beat every charge. Chosen among seven ways in the same manner (validation/segmentation_truth.py).
     Infinite, but for one segment, where a series has fewer than MIN_FREEDOM of these left.
     """
     counts = np.arange(1, len(rss) + 1)

@@ -14,6 +14,7 @@ from lepaute.kit.tables import text_table
 from lepaute.kit.text import counted, seconds, significant, size_text
 from lepaute.measure.fit.numeric import Floats
 from lepaute.measure.fit.segmentation.points import (
+    LEAST,
     Interval,
     Line,
     Objective,
@@ -124,16 +125,9 @@ class SegmentedLine:
         return rows
 
     def plot(
-        self,
-        path: str | Path | None = None,
-        *,
-        x_label: str = "size (bytes)",
-        y_label: str = "duration (s)",
-        y_unit: float = 1.0,
-        in_bytes: bool = True,
-        source: str = "",
-        ax: "mpl_axes.Axes | None" = None,
-    ) -> Any:
+        self, path: str | Path | None = None, *, x_label: str = "size (bytes)", y_label: str = "duration (s)",
+        y_unit: float = 1.0, in_bytes: bool = True, source: str = "", ax: "mpl_axes.Axes | None" = None,
+    ) -> Any:  # fmt: skip
         """Draws points, lines and breakpoints, on logarithmic axes where all is above 0, and below relative residuals.
 
         Parameters
@@ -186,19 +180,52 @@ class SegmentedLine:
         size = size_text if in_bytes else "{:.7g}".format
         if not self.breakpoints:
             return self._without_breakpoint(size)
-        places = [size(place) for place in self.breakpoints]
-        listed = places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
-        text = f"{counted(len(places), 'breakpoint')}, after {listed}"
+        changes = self.changes()
+        large, small = ([size(place) for place in changes if (changes[place] >= 1.0) is side] for side in (True, False))
+        places = " and ".join(filter(None, (", ".join(large[:-1]), *large[-1:])))
+        text = f"{counted(len(large), 'breakpoint')}, after {places}" if large else "No breakpoint of weight"
+        if small:
+            text += f" (and after {', '.join(small)}, where durations change by less than they scatter)"
         return self.decision.words(text, "", f"{text}, as was asked for; these data do not prove so many")
+
+    def changes(self) -> dict[float, float]:
+        """For each breakpoint, by how many times the scatter of durations the line changes without it.
+
+        Root mean square over the sizes of its two segments, one line in their place, over 1.4826 times the median
+        absolute residual there; of logarithms with the logarithmic objective. As long as the least is below 1 that
+        breakpoint is dropped, and the others are computed without it: of two that carry one jump one stays.
+        """
+        points = points_of(self.x, self.y, self.objective)
+        x, kept, result = points.x, self.breakpoints, dict[float, float]()
+
+        def line(cuts: tuple[float, ...]) -> Floats:
+            values = SegmentedLine(cuts, lines_of(points, cuts, self._is_constant), ()).predict(x)
+            return np.log(values) if points.logarithmic else values
+
+        scale = x if self.objective == "weighted" else np.ones(len(points))
+        scatter = 1.4826 * np.abs(points.value - line(kept)) / scale
+        while kept:
+            bounds, ratios = (-np.inf, *kept, np.inf), {}
+            for number, place in enumerate(kept):
+                near = (x > bounds[number]) & (x <= bounds[number + 2])
+                change = (line((*kept[:number], *kept[number + 1 :])) - line(kept)) / scale
+                ratios[place] = float(np.sqrt(np.mean(change[near] ** 2)) / max(np.median(scatter[near]), LEAST))
+            least = min(kept, key=ratios.__getitem__)
+            result |= ratios if ratios[least] >= 1.0 else {least: ratios[least]}
+            kept = () if ratios[least] >= 1.0 else tuple(place for place in kept if place != least)
+        return dict(sorted(result.items()))
+
+    @property
+    def _is_constant(self) -> bool:
+        return all(line.slope_interval == (0.0, 0.0) for line in self.segments)
 
     def rejected(self) -> "SegmentedLine | None":
         """The best lines with one breakpoint more than were chosen; None if there is no such fit."""
         more = self.candidates[len(self.breakpoints) + 1 :][:1]
         if not more or not len(self.x):
             return None
-        constant = all(line.slope_interval == (0.0, 0.0) for line in self.segments)
         points = points_of(self.x, self.y, self.objective)
-        return SegmentedLine(more[0].breakpoints, lines_of(points, more[0].breakpoints, constant), ())
+        return SegmentedLine(more[0].breakpoints, lines_of(points, more[0].breakpoints, self._is_constant), ())
 
     @property
     def decision(self) -> Decision:
@@ -212,12 +239,13 @@ class SegmentedLine:
 
     def jumps(self, *, in_bytes: bool = True) -> list[tuple[str, str]]:
         """Each breakpoint's place, and in words its 95 % interval and what the two lines say there, in seconds."""
-        size = size_text if in_bytes else "{:.7g}".format
+        size, changes = size_text if in_bytes else "{:.7g}".format, self.changes()
         found = []
         for number, (place, (low, high)) in enumerate(zip(self.breakpoints, self.breakpoint_intervals, strict=True)):
-            above = self.segments[number + 1]
+            above, ratio = self.segments[number + 1], changes[place]
             here, next_s = seconds(float(self.predict([place])[0])), seconds(above.intercept + above.slope * place)
-            found.append((size(place), f"95 %: {size(low)} to {size(high)}; {here} becomes {next_s}"))
+            little = f"; without it lines change by {significant(ratio, 2)} of the scatter" if ratio < 1.0 else ""
+            found.append((size(place), f"95 %: {size(low)} to {size(high)}; {here} becomes {next_s}{little}"))
         return found
 
     def _without_breakpoint(self, size: Callable[[float], str]) -> str:
@@ -225,10 +253,12 @@ class SegmentedLine:
         if likeliest is None:
             return "No breakpoint can be proven with these data"
         if likeliest.is_negligible:
-            return f"One line holds for all sizes, within {significant(max(100 * likeliest.at_most, 0.01), 2)} %"
+            return (
+                f"One line holds for all sizes, within {significant(max(100 * likeliest.differs_at_most, 0.01), 2)} %"
+            )
         changed = significant(max(100 * likeliest.differs, 0.01), 2)
         return (
-            f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.place)}, would "
+            f"No breakpoint can be proven with these data. The likeliest, after {size(likeliest.size)}, would "
             f"divide the residual by {significant(likeliest.gain)} and change the line by up to {changed} %"
         )
 
@@ -240,7 +270,7 @@ def _draw_segments(
     x_label: str,
     y_label: str,
     y_unit: float,
-    size: "Callable[[float], str]",
+    size: Callable[[float], str],
 ) -> None:
     """Draws on one or two axes (lower may be None); size : of a value of x as text; see SegmentedLine.plot."""
     x, y = fitted.x, fitted.y
@@ -272,13 +302,9 @@ def _draw_segments(
         upper.annotate(
             size(place),
             (place, 0.98 - 0.06 * (number % 3)),  # neighbours at different heights
-            xycoords=("data", "axes fraction"),
-            xytext=(-4, 0),
-            textcoords="offset points",
-            fontsize=9,
-            ha="right",
-            va="top",
-        )
+            xycoords=("data", "axes fraction"), xytext=(-4, 0), textcoords="offset points",
+            fontsize=9, ha="right", va="top",
+        )  # fmt: skip
     if logarithmic:
         upper.set_xscale("log")
         if size is size_text:
@@ -319,20 +345,21 @@ def _draw_fits(
 class LikeliestBreakpoint:
     """The best of all breakpoints, where none was proven.
 
-    place   : the last x below it;  gain : the factor by which it divides the residual
+    size : the last x below it;  gain : the factor by which it divides the residual
     differs : by how much of the one line's values its two lines differ from them at most, at any x that was measured
-    at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is no less
+    differs_at_most : upper end of that, 97.5 %, each x by itself; the place was chosen to make it large, so that it is
+        no less
     """
 
-    place: float
+    size: float
     gain: float
     differs: float
-    at_most: float
+    differs_at_most: float
 
     @property
     def is_negligible(self) -> bool:
         """Whether one line holds for all x within EQUIVALENT, whatever breakpoint there may be."""
-        return self.at_most <= EQUIVALENT
+        return self.differs_at_most <= EQUIVALENT
 
 
 def likeliest_breakpoint(line: "SegmentedLine") -> LikeliestBreakpoint | None:

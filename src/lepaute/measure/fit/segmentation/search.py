@@ -38,16 +38,9 @@ MIN_OF_CORRELATION = 3.3
 
 
 def segment(
-    x: Any,
-    y: Any,
-    *,
-    objective: Objective = "log",
-    shape: Shape = "line",
-    n_breakpoints: int | None = None,
-    breakpoints: Sequence[float] | None = None,
-    most_breakpoints: int = MAX_BREAKPOINTS,
-    least_points: int = MIN_POINTS,
-) -> SegmentedLine:
+    x: Any, y: Any, *, objective: Objective = "log", shape: Shape = "line", n_breakpoints: int | None = None,
+    breakpoints: Sequence[float] | None = None, most_breakpoints: int = MAX_BREAKPOINTS, least_points: int = MIN_POINTS,
+) -> SegmentedLine:  # fmt: skip
     """Fits affine pieces with jumps to points, the best of all for the number of breakpoints.
 
     Exact: ordinary and weighted for any number of points, log up to 500 distinct x; beyond these see `best_cuts`.
@@ -108,17 +101,10 @@ def segment(
     residual = residual_of(points, chosen, constant)
     lines = lines_of(points, chosen, constant)
     tried = None if n_breakpoints is not None or breakpoints is not None else most_breakpoints
-    fitted = SegmentedLine(
-        chosen,
-        lines,
-        _gains_of(candidates, points.least_residual),
-        breakpoint_intervals(points, chosen, residual, constant, MIN_POINTS),
-        candidates,
-        objective,
-        np.asarray(x, dtype=np.float64),
-        np.asarray(y, dtype=np.float64),
-        _notes_on(points, candidates, lines, constant, tried),
-    )
+    gains, notes = _gains_of(candidates, points.least_residual), _notes_on(points, candidates, lines, constant, tried)
+    intervals = breakpoint_intervals(points, chosen, residual, constant, MIN_POINTS)
+    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    fitted = SegmentedLine(chosen, lines, gains, intervals, candidates, objective, xs, ys, notes)
     order = () if breakpoints is not None else _note_on_the_order(fitted, points.least_residual)
     return replace(fitted, notes=(*fitted.notes, *order))
 
@@ -252,13 +238,9 @@ class JointlySegmented:
 
 
 def segment_jointly(
-    series: Sequence[tuple[Any, Any]],
-    *,
-    objective: Objective = "log",
-    n_breakpoints: int | None = None,
-    most_breakpoints: int = MAX_BREAKPOINTS,
-    least_points: int = MIN_POINTS,
-) -> JointlySegmented:
+    series: Sequence[tuple[Any, Any]], *, objective: Objective = "log", n_breakpoints: int | None = None,
+    most_breakpoints: int = MAX_BREAKPOINTS, least_points: int = MIN_POINTS,
+) -> JointlySegmented:  # fmt: skip
     """Cuts several series at the same x, each with lines of its own; options as those of `segment`.
 
     series : pairs (x, y), each of shape (n,) with its own n and its own x
