@@ -8,6 +8,7 @@ import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, PictureFile
 from lepaute.cli.terminal import json_text, note, warn
+from lepaute.cli.trace_analysis import analyze
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
 from lepaute.kit.outputs import check_output_folder, check_outputs
@@ -38,7 +39,7 @@ from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
 from lepaute.version import __version__
 
-app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
+app = App(help="Show, draw, break down, analyze and compare traces.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
 
@@ -190,6 +191,9 @@ def breakdown(
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
     text = breakdown_text(time_spent, terminal_columns(), details=details)
     print(json_text(breakdown_dict(time_spent)) if as_json else text)
+
+
+app.command()(analyze)
 
 
 @app.command()

@@ -7,7 +7,8 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.kit.text import percent
-from lepaute.simulate.trace.messages import COLLECTIVES, PROBES, WAITS, collective_lateness, match_messages
+from lepaute.simulate.trace.dependencies import dependencies_of
+from lepaute.simulate.trace.messages import COLLECTIVES, PROBES, WAITS
 from lepaute.simulate.trace.table import (
     BETWEEN_CALLS,
     CATEGORIES,
@@ -169,32 +170,12 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     parts[known, OVERHEAD] = numpy.maximum(trace.duration_s[known] - parts[known].sum(axis=1), 0.0)
     whom = numpy.where(mpi & (trace.peer >= 0) & (trace.peer != trace.rank), trace.peer, -1)
     if unknown.any():
-        estimated, other = _late_estimate(trace)
-        late = numpy.minimum(estimated, trace.duration_s)
+        waits = dependencies_of(trace)
+        late = waits.gap_s.clip(0.0, trace.duration_s)
         parts[unknown, LATE] = late[unknown]
         parts[unknown, TRANSFER] = (trace.duration_s - late)[unknown]
-        whom[unknown] = other[unknown]
+        whom[unknown] = numpy.where(waits.gap_s > 0, trace.rank[waits.row], -1)[unknown]
     return parts, whom
-
-
-def _late_estimate(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Time of each row before the other side had begun, and who that is; 0 and -1 if that is not known."""
-    late, whom = collective_lateness(trace)
-    matches = match_messages(trace)
-    has_end = matches.end >= 0
-    send, end = matches.send[has_end], matches.end[has_end]
-    # A send that was over before the receive began did not wait for it.
-    has_sent = matches.sent >= 0
-    sent, receive = matches.sent[has_sent], matches.receive[has_sent]
-    waited = trace.end_s[sent] > trace.start_s[receive]
-    sent, receive = sent[waited], receive[waited]
-    rows, others = numpy.concatenate((end, sent)), numpy.concatenate((send, receive))
-    gap = trace.start_s[others] - trace.start_s[rows]
-    longer = gap > late[rows]
-    rows, others, gap = rows[longer], others[longer], gap[longer]
-    order = numpy.argsort(gap, kind="stable")  # of several of a row the longest stays
-    late[rows[order]], whom[rows[order]] = gap[order], trace.rank[others[order]]
-    return late, whom
 
 
 def _waits_of(trace: Trace, parts: NDArray[Any], whom: NDArray[Any]) -> Waits:

@@ -148,48 +148,6 @@ def completions(trace: Trace) -> NDArray[Any]:
     return found
 
 
-def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Time of each row before those had begun for whom its collective operation waits, in seconds, 0 elsewhere;
-    and the rank that came last of these, -1 elsewhere.
-
-    The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
-    in the same order. Those of groups that are not known are left out, and where members disagree about the routine.
-    """
-    late, whom = numpy.zeros(len(trace)), numpy.full(len(trace), -1)
-    rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
-    if not len(rows):
-        return late, whom
-    _, operation = numpy.unique(collective_turns(trace, rows), return_inverse=True)
-    count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
-    is_root = trace.peer[rows] == trace.rank[rows]
-    in_time = numpy.argsort(start_s, kind="stable")
-
-    def latest(mask: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """When the last of the rows of each row's operation began, and of which rank it is."""
-        found, rank = numpy.full(count, -numpy.inf), numpy.full(count, -1)
-        chosen = in_time[mask[in_time]]  # of those with the same operation the last stays
-        found[operation[chosen]], rank[operation[chosen]] = start_s[chosen], trace.rank[rows[chosen]]
-        return found[operation], rank[operation]
-
-    first_name = numpy.full(count, -1)
-    first_name[operation[::-1]] = name[::-1]
-    agreed = numpy.ones(count, dtype=bool)
-    numpy.logical_and.at(agreed, operation, name == first_name[operation])
-    waits_for, last = numpy.full(len(rows), -numpy.inf), numpy.full(len(rows), -1)
-    everybody = numpy.ones(len(rows), dtype=bool)
-    for names, who, others in (
-        (ALL_TO_ALL, everybody, everybody),
-        (FROM_ROOT, ~is_root, is_root),
-        (TO_ROOT, is_root, ~is_root),
-    ):
-        waiting = trace.named(names)[rows] & who & agreed[operation]
-        begun_s, rank = latest(others)
-        waits_for[waiting], last[waiting] = begun_s[waiting], rank[waiting]
-    late[rows] = numpy.maximum(waits_for - start_s, 0.0)
-    whom[rows] = numpy.where(late[rows] > 0, last, -1)
-    return late, whom
-
-
 def collective_turns(trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:
     """Of each collective row its communicator times 2^32, and the calls of its rank there before it."""
     comm = trace.comm[rows].clip(0).astype("int64") << 32

@@ -19,7 +19,7 @@ from lepaute.kit.text import seconds
 from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
 from lepaute.simulate.apps.replay.collectives import LIBRARIES, parts_of
-from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
+from lepaute.simulate.apps.replay.operations import DIGITS, NONE, Operations, Requests
 from lepaute.simulate.trace.consistency import Consistency
 from lepaute.simulate.trace.messages import BETWEEN_TWO, BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.simulate.trace.table import COMPUTING, GAPS, KERNEL, MPI, NOBODY, PHASE, WAITING, Trace, caveats_of
@@ -148,21 +148,22 @@ def _check_threads(trace: Trace, where: str) -> None:
             )
 
 
-#: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
-DIGITS = 4
 #: Of what recording a test takes, so many times at least is between two tests where a program computes there.
 _MIN_BETWEEN = 1.5
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
-def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str], library: str) -> Laid:
+def laid_down(
+    parts: Iterable[Trace], survey: Survey, modelled: Collection[str], library: str, digits: int = DIGITS
+) -> Laid:
     """The program of a recording.
 
     modelled : kernels that take the time of the platform's models
     library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
+    digits   : significant ones of own time between two calls; fewer tell fewer operations apart
     Raises InputError if ranks do not call the same collective operations.
     """
-    operations, step_of = Operations(), 1
+    operations, step_of = Operations(digits), 1
     step = operations.number("step", "")
     code: list[Any] = [_core.ProgramRankCode([step], [(0, 1, 1)])] * survey.ranks
     for part in parts:
@@ -252,7 +253,7 @@ class RecordedPart:
         """Places of operations that take so long; -1 for none."""
         numbers = numpy.full(len(own_s), NONE, dtype="int32")
         rows = numpy.flatnonzero(own_s > 0.0)
-        magnitude = 10.0 ** (numpy.floor(numpy.log10(own_s[rows])) - DIGITS + 1)
+        magnitude = 10.0 ** (numpy.floor(numpy.log10(own_s[rows])) - self.operations.digits + 1)
         rounded = numpy.rint(own_s[rows] / magnitude) * magnitude
         numbers[rows] = self.operations.number_each(
             [rounded], lambda at: self.operations.number("compute", COMPUTING, sizes=(0.0, float(rounded[at])))

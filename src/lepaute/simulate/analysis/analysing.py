@@ -1,0 +1,174 @@
+"""All that is known of where a run's time went, of one trace, and its answer in a sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+
+from lepaute.kit.text import percent
+from lepaute.simulate.analysis.critical_path import CriticalPath, critical_path
+from lepaute.simulate.analysis.efficiency import Efficiencies, efficiencies_of, efficiencies_on
+from lepaute.simulate.analysis.regions import Region, computing_of, phases_of
+from lepaute.simulate.analysis.traffic import CollectiveUse, Pairs, collectives_of, pairs_of
+from lepaute.simulate.analysis.wait_states import WaitStates, wait_states_of
+from lepaute.simulate.apps.replay import TraceReplay
+from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.trace.breakdown import (
+    MIN_SHARE,
+    NO_CORE,
+    Breakdown,
+    breakdown_of,
+    is_estimated,
+    split,
+    with_own_code,
+)
+from lepaute.simulate.trace.dependencies import dependencies_of
+from lepaute.simulate.trace.table import Trace, caveats_of
+
+#: Ranks that are named as late: the fewest that half of all waiting is for, if they are no more than so many.
+MAX_LATE = 3
+#: A replay on an ideal network that takes longer than the run by more than this says so.
+_LONGER = 1.0005
+
+
+@dataclass(frozen=True)
+class LateRanks:
+    """The ranks for which most is waited.
+
+    ranks : the fewest for which half of all waiting is, None where they are more than MAX_LATE
+    share : of all waiting that is for them;  call, cause: of most of it;  call_share: of that
+    """
+
+    ranks: tuple[int, ...]
+    share: float
+    call: str
+    cause: str
+    call_share: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """trace : with the program's own code as rows;  begin_s, runtime_s: of what is analysed
+    on : the efficiencies of its replay on a platform, where one is given
+    phases, computing : regions of the program, and computing by kernel or by the call after it
+    """
+
+    trace: Trace
+    begin_s: float
+    runtime_s: float
+    breakdown: Breakdown
+    efficiencies: Efficiencies
+    on: Efficiencies | None
+    path: CriticalPath
+    waits: WaitStates
+    pairs: Pairs
+    collectives: tuple[CollectiveUse, ...]
+    phases: tuple[Region, ...]
+    computing: tuple[Region, ...]
+
+    @property
+    def nodes(self) -> Pairs | None:
+        """Messages between nodes; None where the trace does not tell on which node each rank is."""
+        node_of = self.trace.metadata.get("nodes") or ()
+        ranks = max(self.pairs.sender.max(initial=-1), self.pairs.receiver.max(initial=-1)) + 1
+        return self.pairs.grouped(numpy.array(node_of)) if 0 < ranks <= len(node_of) else None
+
+    @property
+    def waiting_share(self) -> float:
+        """Of the time of all ranks."""
+        total_s = float(self.breakdown.by_rank_s.sum())
+        return float(self.waits.time_s.sum()) / total_s if total_s > 0 else 0.0
+
+    @property
+    def late(self) -> LateRanks | None:
+        """None where little is waited, or for many ranks."""
+        all_s = float(self.waits.time_s.sum())
+        if self.waiting_share < MIN_SHARE:
+            return None
+        chosen: list[int] = []
+        for_s = 0.0
+        for (rank,), time_s in self.waits.seconds_by(self.waits.whom).items():
+            if rank < 0:
+                continue
+            chosen.append(rank)
+            for_s += time_s
+            if for_s >= 0.5 * all_s:
+                break
+        if for_s < 0.5 * all_s or len(chosen) > MAX_LATE:
+            return None
+        by_call = self.waits.where(numpy.isin(self.waits.whom, chosen)).by_cause(self.trace)
+        most = by_call[0]
+        return LateRanks(tuple(sorted(chosen)), for_s / all_s, most["call"], most["cause"], most["time_s"] / for_s)
+
+    @property
+    def sentence(self) -> str:
+        """Parallel efficiency 62.0 %: load balance 71.0 %, transfer 92.0 %, ...; ranks 3 and 7 are late, mostly in
+        MPI_Allreduce (wait at NxN)"""
+        found = self.efficiencies
+        factors = ", ".join(f"{name} {percent(value)}" for name, value in found.factors.items())
+        return f"Parallel efficiency {percent(found.parallel)}: {factors}; {self._who_is_late()}"
+
+    def _who_is_late(self) -> str:
+        late = self.late
+        no_core = float(self.breakdown.by_rank_s[:, NO_CORE].sum()) / max(float(self.breakdown.by_rank_s.sum()), 1e-300)
+        crowded = f", {percent(no_core)} waiting for a core" if no_core >= MIN_SHARE else ""
+        if self.waiting_share < MIN_SHARE:
+            return f"ranks hardly wait for each other{crowded}"
+        waiting = f"{percent(self.waiting_share)} of the ranks' time is waiting for others{crowded}"
+        if late is None:
+            return f"{waiting}, for many different ranks"
+        mostly = "mostly" if late.call_share >= 0.5 else "most"
+        return f"{waiting}; {_ranks_are(late.ranks)} late, {mostly} in {late.call} ({late.cause})"
+
+    @property
+    def caveats(self) -> list[str]:
+        texts = caveats_of(self.trace.metadata)
+        found = self.efficiencies
+        if found.unknown:
+            texts.append(f"serialisation and transfer are not known, as there is no replay: {found.unknown}")
+        elif found.ideal_s is not None and found.ideal_s > _LONGER * found.runtime_s:
+            texts.append(
+                "on an ideal network the replay takes longer than the run: it keeps the order of calls that the run "
+                "chose by probes and tests, so that transfer is too high, and serialisation as much too low"
+            )
+        if is_estimated(self.trace):
+            inside = f"; of {', '.join(self.breakdown.unknown)} it is not known" if self.breakdown.unknown else ""
+            texts.append(f"waiting is the time before the other side began, by matching sends with receives{inside}")
+        return texts
+
+
+def analysis_of(trace: Trace, *, path: Path | None = None, platform: Platform | None = None) -> Analysis:
+    """The analysis of a trace; with its file and a platform, also of its replay there.
+
+    Raises InputError for a replay on the platform that cannot be.
+    """
+    # Before all else, as it may be refused.
+    on = None if platform is None or path is None else efficiencies_on(platform, TraceReplay(path))
+    own = with_own_code(trace)
+    breakdown = breakdown_of(trace)
+    begin_s = float(own.start_s.min()) if len(own) else 0.0
+    begin_s = min(begin_s, 0.0) if trace.metadata.get("whole", False) else begin_s
+    runtime_s = (float(own.end_s.max()) if len(own) else 0.0) - begin_s
+    parts, whom = split(own)
+    known = dependencies_of(own)
+    return Analysis(
+        own,
+        begin_s,
+        runtime_s,
+        breakdown,
+        efficiencies_of(trace, breakdown, runtime_s),
+        on,
+        critical_path(own, known, begin_s),
+        wait_states_of(own, parts, whom, known),
+        pairs_of(own, known),
+        collectives_of(own, parts),
+        phases_of(own, parts),
+        computing_of(own, parts),
+    )
+
+
+def _ranks_are(ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]} is"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} are"
