@@ -2,15 +2,15 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, PictureFile
-from lepaute.cli.terminal import json_text, note, warn
-from lepaute.cli.trace_analysis import analyze
+from lepaute.cli.terminal import json_text, note, tell, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
+from lepaute.kit.later import later
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
@@ -38,6 +38,11 @@ from lepaute.simulate.trace.table import caveats_of
 from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
 from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.simulate import analysis
+else:
+    analysis = later("lepaute.simulate.analysis")
 
 app = App(help="Show, draw, break down, analyze and compare traces.", no_args_is_help=True)
 
@@ -193,7 +198,40 @@ def breakdown(
     print(json_text(breakdown_dict(time_spent)) if as_json else text)
 
 
-app.command()(analyze)
+@app.command()
+def analyze(
+    recording: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRACE", help="A recording, a simulation's trace, or another program's.", show_default=False
+        ),
+    ],
+    platform: Annotated[
+        str | None, typer.Option("--platform", "-p", help="Also the efficiencies of its replay on this platform.")
+    ] = None,
+    as_json: AsJson = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Also write a page with pictures and all tables.")
+    ] = None,
+    details: Details = False,
+    force: Force = False,
+) -> None:
+    """Prints what a run lost, and to what: efficiencies, critical path, wait states, messages, imbalance.
+
+    Efficiencies are those of POP: parallel = load balance x serialisation x transfer, by a replay on an ideal network.
+    Wait states have Scalasca's names, with the rank that was waited for.
+    """
+    check_outputs({"--report": report}, inputs=[recording], force=force)
+    check_page_name(report)
+    result = analysis.analysis_of(read_trace(recording), path=recording, platform=platform)
+    if report is not None:
+        words = ["lepaute", "trace", "analyze", str(recording), *([] if platform is None else ["-p", platform])]
+        write_atomic(report, analysis.page(result, shlex.join([*words, "--report", str(report)])))
+    if as_json:
+        print(json_text(analysis.analysis_dict(result)))
+        return
+    tell(result.sentence, analysis.facts_of(result), result.caveats, details=details)
+    print(f"\n{analysis.tables_text(result, terminal_columns(), details=details)}")
 
 
 @app.command()

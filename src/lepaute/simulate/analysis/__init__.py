@@ -9,5 +9,7 @@ analysing      all of it for one trace;  report, page: in words, as JSON, and as
 """
 
 from lepaute.simulate.analysis.analysing import Analysis, analysis_of
+from lepaute.simulate.analysis.page import page
+from lepaute.simulate.analysis.report import analysis_dict, facts_of, tables_text
 
-__all__ = ["Analysis", "analysis_of"]
+__all__ = ["Analysis", "analysis_dict", "analysis_of", "facts_of", "page", "tables_text"]

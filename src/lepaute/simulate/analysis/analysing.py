@@ -13,6 +13,7 @@ from lepaute.simulate.analysis.regions import Region, computing_of, phases_of
 from lepaute.simulate.analysis.traffic import CollectiveUse, Pairs, collectives_of, pairs_of
 from lepaute.simulate.analysis.wait_states import WaitStates, wait_states_of
 from lepaute.simulate.apps.replay import TraceReplay
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.trace.breakdown import (
     MIN_SHARE,
@@ -49,7 +50,7 @@ class LateRanks:
 
 @dataclass(frozen=True)
 class Analysis:
-    """trace : with the program's own code as rows;  begin_s, runtime_s: of what is analysed
+    """trace : with rows of the program's own code;  begin_s, runtime_s: of what is analysed
     on : the efficiencies of its replay on a platform, where one is given
     phases, computing : regions of the program, and computing by kernel or by the call after it
     """
@@ -105,9 +106,9 @@ class Analysis:
     def sentence(self) -> str:
         """Parallel efficiency 62.0 %: load balance 71.0 %, transfer 92.0 %, ...; ranks 3 and 7 are late, mostly in
         MPI_Allreduce (wait at NxN)"""
-        found = self.efficiencies
-        factors = ", ".join(f"{name} {percent(value)}" for name, value in found.factors.items())
-        return f"Parallel efficiency {percent(found.parallel)}: {factors}; {self._who_is_late()}"
+        efficiencies = self.efficiencies
+        factors = ", ".join(f"{name} {percent(value)}" for name, value in efficiencies.factors.items())
+        return f"Parallel efficiency {percent(efficiencies.parallel)}: {factors}; {self._who_is_late()}"
 
     def _who_is_late(self) -> str:
         late = self.late
@@ -124,10 +125,10 @@ class Analysis:
     @property
     def caveats(self) -> list[str]:
         texts = caveats_of(self.trace.metadata)
-        found = self.efficiencies
-        if found.unknown:
-            texts.append(f"serialisation and transfer are not known, as there is no replay: {found.unknown}")
-        elif found.ideal_s is not None and found.ideal_s > _LONGER * found.runtime_s:
+        efficiencies = self.efficiencies
+        if efficiencies.unknown:
+            texts.append(f"serialisation and transfer are not known, as there is no replay: {efficiencies.unknown}")
+        elif efficiencies.ideal_s is not None and efficiencies.ideal_s > _LONGER * efficiencies.runtime_s:
             texts.append(
                 "on an ideal network the replay takes longer than the run: it keeps the order of calls that the run "
                 "chose by probes and tests, so that transfer is too high, and serialisation as much too low"
@@ -138,33 +139,33 @@ class Analysis:
         return texts
 
 
-def analysis_of(trace: Trace, *, path: Path | None = None, platform: Platform | None = None) -> Analysis:
-    """The analysis of a trace; with its file and a platform, also of its replay there.
+def analysis_of(trace: Trace, *, path: Path | None = None, platform: str | Platform | None = None) -> Analysis:
+    """The analysis of a trace; with its file and a platform, or the name of one, also of its replay there.
 
-    Raises InputError for a replay on the platform that cannot be.
+    Raises PlatformError for the platform, and InputError for a replay on it that cannot be.
     """
     # Before all else, as it may be refused.
-    on = None if platform is None or path is None else efficiencies_on(platform, TraceReplay(path))
-    own = with_own_code(trace)
+    on = None if platform is None or path is None else efficiencies_on(load_platform(platform), TraceReplay(path))
+    filled = with_own_code(trace)
     breakdown = breakdown_of(trace)
-    begin_s = float(own.start_s.min()) if len(own) else 0.0
+    begin_s = float(filled.start_s.min()) if len(filled) else 0.0
     begin_s = min(begin_s, 0.0) if trace.metadata.get("whole", False) else begin_s
-    runtime_s = (float(own.end_s.max()) if len(own) else 0.0) - begin_s
-    parts, whom = split(own)
-    known = dependencies_of(own)
+    runtime_s = (float(filled.end_s.max()) if len(filled) else 0.0) - begin_s
+    parts, whom = split(filled)
+    known = dependencies_of(filled)
     return Analysis(
-        own,
+        filled,
         begin_s,
         runtime_s,
         breakdown,
         efficiencies_of(trace, breakdown, runtime_s),
         on,
-        critical_path(own, known, begin_s),
-        wait_states_of(own, parts, whom, known),
-        pairs_of(own, known),
-        collectives_of(own, parts),
-        phases_of(own, parts),
-        computing_of(own, parts),
+        critical_path(filled, known, begin_s),
+        wait_states_of(filled, parts, whom, known),
+        pairs_of(filled, known),
+        collectives_of(filled, parts),
+        phases_of(filled, parts),
+        computing_of(filled, parts),
     )
 
 

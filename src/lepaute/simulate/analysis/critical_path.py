@@ -8,7 +8,6 @@ under way; of a recording such a call stays with its rank, being neither computi
 Source: Boehme, de Supinski, Geimer, Schulz, Wolf, "Scalable critical-path based performance analysis", IPDPS 2012.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.simulate.analysis.sums import sums_by
 from lepaute.simulate.trace.dependencies import Dependencies, probed
 from lepaute.simulate.trace.messages import (
     COLLECTIVES,
@@ -30,7 +30,7 @@ from lepaute.simulate.trace.table import BETWEEN_CALLS, GAPS, KERNEL, MPI, PHASE
 
 #: What a piece of the path is.
 PIECES = ("computing", "calls", "messages", "collective operations", "waiting for a core", "sleeping", "not recorded")
-COMPUTES, CALLS, MESSAGE, COLLECTIVE, NO_CORE, SLEEPS, NOTHING = range(len(PIECES))
+COMPUTES, CALLS, MESSAGE, COLLECTIVE, NO_CORE, SLEEPS, BLANK = range(len(PIECES))
 #: Of the run: shorter gaps between calls come from rounding.
 _ROUNDING = 1e-12
 
@@ -63,31 +63,27 @@ class CriticalPath:
     def length_s(self) -> float:
         return fsum(self.duration_s.tolist())
 
-    def shares_by(self, keys: NDArray[Any], mask: NDArray[Any] | None = None) -> dict[Any, float]:
-        """Seconds of the path by the value of a key, the longest first; keys: of each piece."""
-        chosen = slice(None) if mask is None else mask
-        values, place = numpy.unique(keys[chosen], return_inverse=True, axis=0)
-        seconds = numpy.bincount(place.reshape(-1), weights=self.duration_s[chosen], minlength=len(values))
-        order = numpy.argsort(-seconds, kind="stable")
-        made = [tuple(value) if isinstance(value, list) else value for value in values[order].tolist()]
-        return dict(zip(made, seconds[order].tolist(), strict=True))
+    def seconds_by(self, *keys: NDArray[Any], where: NDArray[Any] | None = None) -> dict[tuple[Any, ...], float]:
+        """Seconds of the path, or of some of its pieces, by keys of each piece, the longest first."""
+        chosen = slice(None) if where is None else where
+        return sums_by(self.duration_s[chosen], *(key[chosen] for key in keys))
 
 
 class _RankRows:
     """The rows of a rank that take time, in the order of their beginning."""
 
     def __init__(self, rows: NDArray[Any], start_s: NDArray[Any], end_s: NDArray[Any]) -> None:
-        self.rows, self.start_s, self.end_s = rows.tolist(), start_s.tolist(), end_s.tolist()
+        self.rows, self.start_s, self.end_s = rows.tolist(), start_s, end_s.tolist()
         latest = numpy.maximum.accumulate(end_s) if len(rows) else end_s
         self.longest = numpy.maximum.accumulate(numpy.where(end_s == latest, numpy.arange(len(rows)), 0)).tolist()
 
     def before(self, date_s: float, rounding_s: float) -> tuple[int, float]:
         """The row that the rank was in right before a date, -1 if in none, and from when on."""
-        last = bisect_left(self.start_s, date_s) - 1
+        last = int(self.start_s.searchsorted(date_s)) - 1
         if last < 0:
             return -1, -numpy.inf
         if self.end_s[last] >= date_s - rounding_s:
-            return self.rows[last], self.start_s[last]
+            return self.rows[last], float(self.start_s[last])
         longest = self.longest[last]  # of another thread, or around the last one
         if self.end_s[longest] >= date_s - rounding_s:
             return self.rows[longest], self.end_s[last]
@@ -96,7 +92,7 @@ class _RankRows:
 
 def critical_path(trace: Trace, known: Dependencies, begin_s: float) -> CriticalPath:
     """The path of a trace with its own code (`with_own_code`), back to `begin_s`; known: its dependencies."""
-    takes_time = (trace.kind != PHASE) & (trace.duration_s > 0)
+    takes_time = ~trace.of(PHASE) & (trace.duration_s > 0)
     end_s = trace.end_s
     ranks: dict[int, _RankRows] = {}
     for rank in trace.ranks:
@@ -115,7 +111,7 @@ def critical_path(trace: Trace, known: Dependencies, begin_s: float) -> Critical
         row, from_s = ranks[rank].before(date_s, rounding_s)
         if row < 0:
             from_s = max(from_s, begin_s)
-            made.append((NOTHING, rank, rank, rank, -1, from_s, date_s))
+            made.append((BLANK, rank, rank, rank, -1, from_s, date_s))
             date_s = from_s
             continue
         other = goes_to[row]
@@ -152,11 +148,11 @@ def _origins(trace: Trace, known: Dependencies) -> NDArray[Any]:
 
 def _pieces(trace: Trace) -> NDArray[Any]:
     """What each row is where the path stays with its rank."""
-    piece = numpy.full(len(trace), NOTHING)
-    kernels = trace.kind == KERNEL
+    piece = numpy.full(len(trace), BLANK)
+    kernels = trace.of(KERNEL)
     piece[kernels] = COMPUTES
-    piece[trace.kind == MPI] = CALLS
-    for names, what in ((GAPS, NOTHING), ({WAITING}, NO_CORE), ({SLEEPING}, SLEEPS)):
+    piece[trace.of(MPI)] = CALLS
+    for names, what in ((GAPS, BLANK), ({WAITING}, NO_CORE), ({SLEEPING}, SLEEPS)):
         piece[kernels & trace.named(names)] = what
     return piece
 
@@ -165,8 +161,8 @@ def activities(path: CriticalPath, trace: Trace) -> NDArray[Any]:
     """What each piece is, in words: computing and calls by name, messages by the call that waited for them."""
     words = numpy.array(list(trace.names) or [""], dtype=object)
     named = words[trace.name[path.row]] if len(trace) else numpy.array([], dtype=object)
-    own = numpy.isin(named.astype(str), list(BETWEEN_CALLS - {WAITING, SLEEPING}))
-    named = numpy.where(own, "the program's own code", named)
+    is_program = numpy.isin(named.astype(str), list(BETWEEN_CALLS - {WAITING, SLEEPING}))
+    named = numpy.where(is_program, "the program's own code", named)
     named = numpy.where(path.piece == MESSAGE, [f"message, {name}" for name in named], named)
     named = numpy.where(path.row < 0, "not recorded", named)
     result: NDArray[Any] = numpy.array([str(name).replace("_for_a_", " for a ") for name in named], dtype="str")

@@ -73,7 +73,7 @@ class Efficiencies:
 
     @property
     def parallel(self) -> float:
-        return self.load_balance * self.communication
+        return float(self.useful_s.mean()) / self.runtime_s if self.runtime_s > 0 and len(self.useful_s) else 1.0
 
     @property
     def serialisation(self) -> float | None:

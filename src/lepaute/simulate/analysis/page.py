@@ -12,12 +12,12 @@ from lepaute.kit.report.page import anchor, figure_svg, render
 from lepaute.kit.text import counted, percent, ranks_text, seconds, time_unit
 from lepaute.simulate.analysis.analysing import Analysis
 from lepaute.simulate.analysis.critical_path import (
+    BLANK,
     CALLS,
     COLLECTIVE,
     COMPUTES,
     MESSAGE,
     NO_CORE,
-    NOTHING,
     PIECES,
     SLEEPS,
     activities,
@@ -35,7 +35,7 @@ else:
 _MAX_ROWS, _MAX_CALLS, _MAX_BARS, _MAX_CELLS = 200, 12, 64, 64
 #: Tables that stand open: the efficiencies, the path and the causes of waiting; others are folded.
 _OPEN = ("Efficiencies", "Critical path by what", "Wait states", "Ranks that are waited for")
-_COLOURS = {COMPUTES: BLUE, CALLS: ORANGE, MESSAGE: RED, COLLECTIVE: RED, NO_CORE: SOFT, SLEEPS: RULE, NOTHING: RULE}
+_COLOURS = {COMPUTES: BLUE, CALLS: ORANGE, MESSAGE: RED, COLLECTIVE: RED, NO_CORE: SOFT, SLEEPS: RULE, BLANK: RULE}
 
 
 def page(analysis: Analysis, command: str) -> str:
@@ -116,7 +116,7 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
     if nodes is not None and len(numpy.unique(nodes.sender)) > 1:
         grid = (nodes.sender, nodes.receiver, nodes.size_bytes / 2**20)
         maps.insert(1, ("node of sender", "node of receiver", "MiB", *grid))
-    maps = [each for each in maps if len(each[3])]
+    maps = [entry for entry in maps if len(entry[3])]
     if not maps:
         return None
     figure = new_figure((3.7 * len(maps), 3.4), for_file=True)
@@ -148,7 +148,7 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
 def _path_figure(analysis: Analysis) -> "Figure":
     path, trace = analysis.path, analysis.trace
     words = activities(path, trace)
-    by_call = list(path.shares_by(words).items())[:_MAX_CALLS]
+    by_call = [(name, time_s) for (name,), time_s in path.seconds_by(words).items()][:_MAX_CALLS]
     unit, factor = time_unit(by_call[0][1] if by_call else 1.0)
     figure = new_figure((9.0, 2.6 + 0.3 * max(len(by_call), 3)), for_file=True)
     calls, ranks = figure.subplots(2, 1, height_ratios=(0.3 * max(len(by_call), 3), 1.9))
@@ -174,7 +174,7 @@ def _draw_ranks(axis: Any, analysis: Analysis) -> None:
     bars = min(_MAX_BARS, len(numbers))
     group_of = numpy.arange(len(numbers)) * bars // len(numbers)
     base = numpy.zeros(bars)
-    most = max(path.shares_by(path.rank, numpy.isin(path.piece, AT_RANK)).values(), default=1.0)
+    most = max(path.seconds_by(path.rank, where=numpy.isin(path.piece, AT_RANK)).values(), default=1.0)
     unit, factor = time_unit(most)
     for piece in AT_RANK:
         mask = path.piece == piece

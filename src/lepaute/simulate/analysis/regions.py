@@ -60,7 +60,7 @@ def phases_of(trace: Trace, parts: NDArray[Any]) -> tuple[Region, ...]:
 
     parts: as `split` gives them. All computing of all ranks is in one of them, what is in no phase in OUTSIDE.
     """
-    if not (trace.kind == PHASE).any():
+    if not trace.of(PHASE).any():
         return ()
     ranks = trace.ranks
     useful: dict[str, NDArray[Any]] = {}
@@ -72,15 +72,15 @@ def phases_of(trace: Trace, parts: NDArray[Any]) -> tuple[Region, ...]:
         rows = low + numpy.flatnonzero(trace.kind[low:high] != PHASE)
         useful_s = numpy.diff(_done_by(dates, trace.start_s[rows], trace.duration_s[rows], computed[rows - low]))
         time_s = numpy.diff(_done_by(dates, trace.start_s[rows], trace.duration_s[rows], trace.duration_s[rows]))
-        for name, of_rank, whole in zip(names, useful_s.tolist(), time_s.tolist(), strict=True):
+        for name, of_rank, of_all in zip(names, useful_s.tolist(), time_s.tolist(), strict=True):
             useful.setdefault(name, numpy.zeros(len(ranks)))[place] += of_rank
-            time[name] = time.get(name, 0.0) + whole
+            time[name] = time.get(name, 0.0) + of_all
     return _sorted_regions(useful, ranks, time)
 
 
 def _innermost(trace: Trace) -> tuple[NDArray[Any], list[str]]:
     """Dates of a rank, from -inf to inf, and in which phase it is between two: the last begun that is not over."""
-    phases = trace.where((trace.kind == PHASE) & (trace.duration_s > 0))
+    phases = trace.where(trace.of(PHASE) & (trace.duration_s > 0))
     changes = sorted(
         [(end, 0, at) for at, end in enumerate(phases.end_s.tolist())]
         + [(start, 1, at) for at, start in enumerate(phases.start_s.tolist())]
@@ -116,22 +116,22 @@ def computing_of(trace: Trace, parts: NDArray[Any]) -> tuple[Region, ...]:
     """Computing of a trace with its own code, by kernel, and own code by the call after it; most excess first."""
     ranks = trace.ranks
     computed = parts[:, [COMPUTE, OWN_CODE]].sum(axis=1)
-    rows = numpy.flatnonzero((trace.kind == KERNEL) & (computed > 0))
-    calls = numpy.flatnonzero((trace.kind == MPI) & ~trace.named((ARRIVAL,)))
+    rows = numpy.flatnonzero(trace.of(KERNEL) & (computed > 0))
+    calls = numpy.flatnonzero(trace.of(MPI) & ~trace.named((ARRIVAL,)))
     after = numpy.searchsorted(calls, rows)
     following = calls[after.clip(max=len(calls) - 1)] if len(calls) else rows
     has_call = (after < len(calls)) & (trace.rank[following] == trace.rank[rows])
-    is_own = parts[rows, OWN_CODE] > 0
+    is_program = parts[rows, OWN_CODE] > 0
     names = [trace.names[code] for code in trace.name[rows].tolist()]
     sites = places_of(trace)
     useful: dict[str, NDArray[Any]] = {}
     place = numpy.searchsorted(ranks, trace.rank[rows]).tolist()
     keys = zip(
-        names, is_own.tolist(), has_call.tolist(), following.tolist(), place, computed[rows].tolist(), strict=True
+        names, is_program.tolist(), has_call.tolist(), following.tolist(), place, computed[rows].tolist(), strict=True
     )
-    for name, own, called, row, at, time_s in keys:
+    for name, program, called, row, at, time_s in keys:
         label = name
-        if own:
+        if program:
             label = f"before {trace.names[trace.name[row]]}{sites.get(row, '')}" if called else AT_THE_END
         useful.setdefault(label, numpy.zeros(len(ranks)))[at] += time_s
     return _sorted_regions(useful, ranks, {})

@@ -55,11 +55,11 @@ class Table(NamedTuple):
 def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
     """What the answer rests on, for the lines below it."""
     trace, path = analysis.trace, analysis.path
-    pieces = path.shares_by(path.piece)
-    by_rank = path.shares_by(path.rank, numpy.isin(path.piece, AT_RANK))
-    parts = ", ".join(f"{_share(time_s, path.length_s)} {PIECES[piece]}" for piece, time_s in pieces.items())
+    pieces = path.seconds_by(path.piece)
+    by_rank = path.seconds_by(path.rank, where=numpy.isin(path.piece, AT_RANK))
+    parts = ", ".join(f"{_share(time_s, path.length_s)} {PIECES[piece]}" for (piece,), time_s in pieces.items())
     busiest = next(iter(by_rank), None)
-    at = "" if busiest is None else f"; {_share(by_rank[busiest], path.length_s)} is on rank {busiest}"
+    at = "" if busiest is None else f"; {_share(by_rank[busiest], path.length_s)} is on rank {busiest[0]}"
     causes: dict[str, float] = {}
     for entry in analysis.waits.by_cause(trace):
         causes[entry["cause"]] = causes.get(entry["cause"], 0.0) + entry["time_s"]
@@ -116,31 +116,23 @@ def efficiency_table(analysis: Analysis) -> Table:
 
 def path_tables(analysis: Analysis) -> list[Table]:
     path, trace = analysis.path, analysis.trace
-    at_rank, moving = numpy.isin(path.piece, AT_RANK), path.piece == MESSAGE
-    links = numpy.stack((path.origin, path.receiver), axis=1)
-    tables = [
-        _times(
-            "Critical path by what it goes through", ("what",), path.shares_by(activities(path, trace)), path.length_s
-        ),
-        _times(
-            "Critical path by rank: computing and calls", ("rank",), path.shares_by(path.rank, at_rank), path.length_s
-        ),
-        _times(
-            "Critical path by link: messages", ("from rank", "to rank"), path.shares_by(links, moving), path.length_s
-        ),
+    at_rank, moving, met = numpy.isin(path.piece, AT_RANK), path.piece == MESSAGE, path.piece == COLLECTIVE
+    links = (path.origin, path.receiver)
+    parts = [
+        ("by what it goes through", ("what",), path.seconds_by(activities(path, trace))),
+        ("by rank: computing and calls", ("rank",), path.seconds_by(path.rank, where=at_rank)),
+        ("by link: messages", ("from rank", "to rank"), path.seconds_by(*links, where=moving)),
+        ("in collective operations, by who came last", ("rank",), path.seconds_by(path.origin, where=met)),
     ]
     node_of = numpy.array(trace.metadata.get("nodes") or ())
-    if len(numpy.unique(node_of)) > 1 and moving.any() and links.max() < len(node_of):
-        between = path.shares_by(node_of[links], moving)
+    if len(numpy.unique(node_of)) > 1 and moving.any() and max(map(numpy.max, links)) < len(node_of):
+        between = path.seconds_by(*node_of[numpy.stack(links)], where=moving)
         named = {tuple(node_name(trace, node) for node in ends): time_s for ends, time_s in between.items()}
-        tables.append(
-            _times("Critical path by link of nodes: messages", ("from node", "to node"), named, path.length_s)
-        )
-    met = path.piece == COLLECTIVE
-    if met.any():
-        last = path.shares_by(path.origin, met)
-        title = "Critical path in collective operations, by the rank that came last"
-        tables.append(_times(title, ("rank",), last, path.length_s))
+        parts.append(("by link of nodes: messages", ("from node", "to node"), named))
+    tables = []
+    for title, heads, times in parts:
+        rows = [(*key, time_s, _share(time_s, path.length_s)) for key, time_s in times.items()]
+        tables.append(Table(f"Critical path {title}", (*heads, "time", "of the path"), rows, ((len(heads),),)))
     return tables
 
 
@@ -161,10 +153,7 @@ def waiting_tables(analysis: Analysis) -> list[Table]:
     heads = ("cause", "call", "calls", "ranks", "time", "of all time")
     tables = [Table("Wait states, as Scalasca names them", heads, by_cause, ((4,),))]
     all_s = float(waits.time_s.sum())
-    for title, head, keys in (
-        ("Ranks that wait", "rank", waits.rank),
-        ("Ranks that are waited for", "rank", waits.whom),
-    ):
+    for title, keys in (("Ranks that wait", waits.rank), ("Ranks that are waited for", waits.whom)):
         rows = [
             (
                 "not known" if entry["rank"] < 0 else entry["rank"],
@@ -174,7 +163,7 @@ def waiting_tables(analysis: Analysis) -> list[Table]:
             )
             for entry in waits.by_rank(keys)
         ]
-        columns = (head, "waiting", "of all waiting", "most of it")
+        columns = ("rank", "waiting", "of all waiting", "most of it")
         tables.append(Table(title, columns, rows, ((1,),)))
     return tables
 
@@ -222,17 +211,8 @@ def traffic_tables(analysis: Analysis) -> list[Table]:
 
 
 def _regions_table(title: str, head: str, regions: Sequence[Region]) -> Table:
-    rows = [
-        (
-            region.name,
-            float(region.useful_s.sum()),
-            percent(region.load_balance),
-            region.excess_s,
-            region.slowest,
-        )
-        for region in regions
-        if region.useful_s.any()
-    ]
+    used = [region for region in regions if region.useful_s.any()]
+    rows = [(of.name, float(of.useful_s.sum()), percent(of.load_balance), of.excess_s, of.slowest) for of in used]
     heads = (head, "all ranks", "load balance", "max - mean", "slowest rank")
     return Table(
         title,
@@ -243,14 +223,6 @@ def _regions_table(title: str, head: str, regions: Sequence[Region]) -> Table:
             (3,),
         ),
     )
-
-
-def _times(title: str, heads: Sequence[str], times: Mapping[Any, float], length_s: float) -> Table:
-    rows = [
-        (*(key if isinstance(key, tuple) else (key,)), time_s, _share(time_s, length_s))
-        for key, time_s in times.items()
-    ]
-    return Table(title, (*heads, "time", "of the path"), rows, ((len(heads),),))
 
 
 def _share(time_s: float, of_s: float) -> str:
@@ -265,7 +237,7 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
     """All of it for JSON; seconds and bytes."""
     path, waits, trace = analysis.path, analysis.waits, analysis.trace
     moving, met = path.piece == MESSAGE, path.piece == COLLECTIVE
-    links = path.shares_by(numpy.stack((path.origin, path.receiver), axis=1), moving)
+    links = path.seconds_by(path.origin, path.receiver, where=moving)
     late = analysis.late
     columns: list[Efficiencies] = [analysis.efficiencies, *([analysis.on] if analysis.on else [])]
     document = {
@@ -275,15 +247,18 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
         "late": None if late is None else asdict(late),
         "critical_path": {
             "length_s": path.length_s,
-            "pieces_s": {PIECES[piece]: time_s for piece, time_s in path.shares_by(path.piece).items()},
-            "activities_s": path.shares_by(activities(path, trace)),
+            "pieces_s": {PIECES[piece]: time_s for (piece,), time_s in path.seconds_by(path.piece).items()},
+            "activities_s": {name: time_s for (name,), time_s in path.seconds_by(activities(path, trace)).items()},
             "ranks": [
                 {"rank": rank, "time_s": time_s}
-                for rank, time_s in path.shares_by(path.rank, numpy.isin(path.piece, AT_RANK)).items()
+                for (rank,), time_s in path.seconds_by(path.rank, where=numpy.isin(path.piece, AT_RANK)).items()
             ],
-            "links": [{"sender": pair[0], "receiver": pair[1], "time_s": time_s} for pair, time_s in links.items()],
+            "links": [
+                {"sender": sender, "receiver": receiver, "time_s": time_s}
+                for (sender, receiver), time_s in links.items()
+            ],
             "last_in_collectives": [
-                {"rank": rank, "time_s": time_s} for rank, time_s in path.shares_by(path.origin, met).items()
+                {"rank": rank, "time_s": time_s} for (rank,), time_s in path.seconds_by(path.origin, where=met).items()
             ],
         },
         "wait_states": {

@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.simulate.analysis.sums import largest_first
 from lepaute.simulate.trace.breakdown import LATE
 from lepaute.simulate.trace.dependencies import Dependencies
 from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, collective_turns, sent_of
@@ -14,9 +15,9 @@ from lepaute.simulate.trace.table import Trace
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Messages from senders to receivers, which are ranks or nodes; arrays of the same length, each pair once.
+    """Messages from senders to receivers, which are ranks or nodes; arrays of the same length, column pair once.
 
-    time_s : from the beginning of each send to the end of the call in which its message was received, added up; of
+    time_s : from the beginning of column send to the end of the call in which its message was received, added up; of
              messages of which both are in the trace
     """
 
@@ -27,7 +28,7 @@ class Pairs:
     time_s: NDArray[Any]
 
     def grouped(self, group_of: NDArray[Any]) -> "Pairs":
-        """The same between the groups of senders and receivers, such as their nodes; group_of: of each."""
+        """The same between the groups of senders and receivers, such as their nodes; group_of: of column."""
         pairs = numpy.stack((group_of[self.sender], group_of[self.receiver]), axis=1)
         pairs, place = numpy.unique(pairs, axis=0, return_inverse=True)
         sums = [
@@ -38,12 +39,11 @@ class Pairs:
 
     def to_list(self, sender: str, receiver: str) -> list[dict[str, Any]]:
         """Rows for JSON, most bytes first."""
-        order = numpy.argsort(-self.size_bytes, kind="stable")
+        order = largest_first(self.size_bytes)
         columns = (self.sender, self.receiver, self.messages, self.size_bytes, self.time_s)
         names = (sender, receiver, "messages", "size_bytes", "time_s")
-        return [
-            dict(zip(names, row, strict=True)) for row in zip(*(each[order].tolist() for each in columns), strict=True)
-        ]
+        rows = zip(*(column[order].tolist() for column in columns), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

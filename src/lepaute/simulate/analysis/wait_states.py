@@ -21,6 +21,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.simulate.analysis.sums import sums_by
 from lepaute.simulate.trace.breakdown import LATE
 from lepaute.simulate.trace.dependencies import Dependencies
 from lepaute.simulate.trace.messages import (
@@ -70,10 +71,7 @@ class WaitStates:
 
     def seconds_by(self, *keys: NDArray[Any]) -> dict[tuple[Any, ...], float]:
         """Seconds by the values of some of the columns, the longest first."""
-        values, place = numpy.unique(numpy.stack(keys, axis=1), axis=0, return_inverse=True)
-        seconds = numpy.bincount(place.reshape(-1), weights=self.time_s, minlength=len(values))
-        order = numpy.argsort(-seconds, kind="stable")
-        return dict(zip(map(tuple, values[order].tolist()), seconds[order].tolist(), strict=True))
+        return sums_by(self.time_s, *keys)
 
     def by_cause(self, trace: Trace) -> list[dict[str, Any]]:
         """Calls, ranks and seconds of each cause and call, the longest first."""

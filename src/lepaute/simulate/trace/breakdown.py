@@ -92,7 +92,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     parts, whom = split(trace)
     ranks = trace.ranks
     by_rank = numpy.zeros((len(ranks), len(CATEGORIES)))
-    calls = trace.kind != PHASE
+    calls = ~trace.of(PHASE)
     numpy.add.at(by_rank, numpy.searchsorted(ranks, trace.rank)[calls], parts[calls])
     if len(trace):
         first = float(trace.start_s.min())
@@ -126,7 +126,7 @@ def with_own_code(trace: Trace) -> Trace:
     """
     if not trace.is_recording or not len(trace) or trace.named((COMPUTING,)).any():
         return trace
-    calls = trace.where(trace.kind != PHASE)
+    calls = trace.where(~trace.of(PHASE))
     first = 0.0 if trace.metadata.get("whole", False) else float(trace.start_s.min())
     begins_s, ends_s = (trace.metadata.get(name) or [] for name in ("begins_s", "ends_s"))
     parts = []
@@ -152,12 +152,12 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     does not, the time before the other side had begun is late, and the rest transfer.
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
-    kernels = trace.kind == KERNEL
+    kernels = trace.of(KERNEL)
     for names, category in (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (GAPS, OTHER), (trace.names, COMPUTE)):
         rows = kernels & trace.named(names)
         parts[rows, category] = trace.duration_s[rows]
         kernels &= ~rows
-    mpi = trace.kind == MPI
+    mpi = trace.of(MPI)
     probes = mpi & trace.named(PROBES)
     parts[probes, PROBE] = trace.duration_s[probes]
     waited = numpy.where(probes, numpy.nan_to_num(trace.late_s), 0.0)  # probing for what had not come yet
@@ -192,19 +192,19 @@ def not_separated(trace: Trace) -> tuple[str, ...]:
     unknown = trace.named(COLLECTIVES) & (trace.comm < 0) | trace.named(WAITS) & (trace.completion < 0) & (
         (trace.peer < 0) & (trace.size_bytes > 0)
     )
-    unknown &= (trace.kind == MPI) & numpy.isnan(trace.late_s) & (trace.duration_s > 0)
+    unknown &= trace.of(MPI) & numpy.isnan(trace.late_s) & (trace.duration_s > 0)
     return tuple(sorted(trace.names[code] for code in numpy.unique(trace.name[unknown])))
 
 
 def is_estimated(trace: Trace) -> bool:
     """Whether a call does not know its parts, as in recordings and in what SMPI writes."""
-    return bool(numpy.isnan(trace.late_s[((trace.kind == MPI) & ~trace.named(PROBES))]).any())
+    return bool(numpy.isnan(trace.late_s[(trace.of(MPI) & ~trace.named(PROBES))]).any())
 
 
 def _by_name(trace: Trace, total_s: float) -> tuple[KernelShare, ...]:
     shares = []
     for code, name in enumerate(trace.names):
-        rows = (trace.name == code) & (trace.kind != PHASE)
+        rows = (trace.name == code) & ~trace.of(PHASE)
         if not rows.any():
             continue
         durations = trace.duration_s[rows]
