@@ -200,12 +200,7 @@ def breakdown(
 
 @app.command()
 def analyze(
-    recording: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRACE", help="A recording, a simulation's trace, or another program's.", show_default=False
-        ),
-    ],
+    file: File,
     platform: Annotated[
         str | None, typer.Option("--platform", "-p", help="Also the efficiencies of its replay on this platform.")
     ] = None,
@@ -221,11 +216,11 @@ def analyze(
     Efficiencies are those of POP: parallel = load balance x serialisation x transfer, by a replay on an ideal network.
     Wait states have Scalasca's names, with the rank that was waited for.
     """
-    check_outputs({"--report": report}, inputs=[recording], force=force)
+    check_outputs({"--report": report}, inputs=[file], force=force)
     check_page_name(report)
-    result = analysis.analysis_of(read_trace(recording), path=recording, platform=platform)
+    result = analysis.analysis_of(read_trace(file), path=file, platform=platform)
     if report is not None:
-        words = ["lepaute", "trace", "analyze", str(recording), *([] if platform is None else ["-p", platform])]
+        words = ["lepaute", "trace", "analyze", str(file), *([] if platform is None else ["-p", platform])]
         write_atomic(report, analysis.page(result, shlex.join([*words, "--report", str(report)])))
     if as_json:
         print(json_text(analysis.analysis_dict(result)))
