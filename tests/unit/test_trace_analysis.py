@@ -7,6 +7,7 @@ import pytest
 from oracles.traces_by_hand import call, trace
 from support_pages import Elements, text_of, widths_offline
 
+from lepaute.errors import InputError
 from lepaute.simulate.analysis import Analysis, analysis_of
 from lepaute.simulate.analysis.critical_path import PIECES, activities
 from lepaute.simulate.analysis.page import page
@@ -267,6 +268,11 @@ def test_a_trace_that_cannot_be_replayed_keeps_the_other_efficiencies_and_says_w
     assert list(analysis.efficiencies.factors) == ["load balance", "communication efficiency"]
     assert "never receives" in " ".join(analysis.caveats)
     assert analysis_dict(analysis)["efficiencies"][0]["transfer"] is None
+
+
+def test_calls_without_times_are_refused_with_what_to_do_instead() -> None:
+    with pytest.raises(InputError, match="no times; analyze a replay"):
+        analysis_of(trace(call(0, "MPI_Barrier", 1.0, 0.0, comm=0), call(1, "MPI_Barrier", 2.0, 0.0, comm=0)))
 
 
 def test_the_text_begins_with_the_answer_and_fits_its_width() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy
 
+from lepaute.errors import InputError
 from lepaute.kit.text import percent
 from lepaute.simulate.analysis.critical_path import CriticalPath, critical_path
 from lepaute.simulate.analysis.efficiency import Efficiencies, efficiencies_of, efficiencies_on
@@ -25,7 +26,7 @@ from lepaute.simulate.trace.breakdown import (
     with_own_code,
 )
 from lepaute.simulate.trace.dependencies import dependencies_of
-from lepaute.simulate.trace.table import Trace, caveats_of
+from lepaute.simulate.trace.table import MPI, Trace, caveats_of
 
 #: Ranks that are named as late: the fewest that half of all waiting is for, if they are no more than so many.
 MAX_LATE = 3
@@ -133,6 +134,8 @@ class Analysis:
                 "on an ideal network the replay takes longer than the run: it keeps the order of calls that the run "
                 "chose by probes and tests, so that transfer is too high, and serialisation as much too low"
             )
+        if "shared" in self.trace.metadata:
+            texts.append("within calls of MPI, waiting for a core is not told from transfer and waiting for others")
         if is_estimated(self.trace):
             inside = f"; of {', '.join(self.breakdown.unknown)} it is not known" if self.breakdown.unknown else ""
             texts.append(f"waiting is the time before the other side began, by matching sends with receives{inside}")
@@ -142,8 +145,12 @@ class Analysis:
 def analysis_of(trace: Trace, *, path: Path | None = None, platform: str | Platform | None = None) -> Analysis:
     """The analysis of a trace; with its file and a platform, or the name of one, also of its replay there.
 
-    Raises PlatformError for the platform, and InputError for a replay on it that cannot be.
+    Raises PlatformError for the platform, and InputError for a replay on it that cannot be, or calls without times.
     """
+    calls = trace.of(MPI)
+    if calls.any() and not trace.duration_s[calls].any():
+        where = path or "the trace"
+        raise InputError(f"{where}: its calls have no times; analyze a replay of it: lepaute predict trace --trace")
     # Before all else, as it may be refused.
     on = None if platform is None or path is None else efficiencies_on(load_platform(platform), TraceReplay(path))
     filled = with_own_code(trace)
