@@ -17,7 +17,7 @@ from lepaute.simulate.analysis.efficiency import ideal_network
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.breakdown import COMPUTE, LATE, OWN_CODE
-from lepaute.simulate.trace.messages import sent_of
+from lepaute.simulate.trace.messages import message_rows
 from lepaute.simulate.tracing import TraceRequest
 
 RECORDING = Path(__file__).parents[2] / "examples" / "recordings" / "lammps-lj.parquet"
@@ -124,11 +124,11 @@ def test_all_parts_sum_to_the_whole(analysis: Analysis) -> None:
     computed_s = by_rank_s[:, [COMPUTE, OWN_CODE]].sum()
     for regions in filter(None, (analysis.phases, analysis.computing)):
         assert sum(region.useful_s.sum() for region in regions) == pytest.approx(computed_s, rel=1e-9)
-    sent = sent_of(analysis.trace)
-    assert analysis.pairs.messages.sum() == sent.messages.sum()
-    assert analysis.pairs.size_bytes.sum() == sent.size_bytes.sum()
+    sends, _ = message_rows(analysis.trace)
+    assert analysis.pairs.messages.sum() == len(sends)
+    assert analysis.pairs.size_bytes.sum() == analysis.trace.size_bytes[sends].sum()
     assert analysis.nodes is not None
-    assert analysis.nodes.size_bytes.sum() == sent.size_bytes.sum()
+    assert analysis.nodes.size_bytes.sum() == analysis.pairs.size_bytes.sum()
     assert analysis.nodes.time_s.sum() == pytest.approx(analysis.pairs.time_s.sum(), rel=1e-9)
 
 

@@ -3,7 +3,6 @@
 efficiency     how well the ranks were used, by the factors of the POP Centre of Excellence
 critical_path  the calls and messages that the run took as long as
 wait_states    who waited, why, and for whom, in the words of Scalasca
-traffic        messages and collective operations between ranks and nodes
 regions        computing, by parts of the program, and how evenly ranks share it
 analysing      all of it for one trace;  report, page: in words, as JSON, and as a page
 """

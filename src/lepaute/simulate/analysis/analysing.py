@@ -11,7 +11,6 @@ from lepaute.kit.text import percent
 from lepaute.simulate.analysis.critical_path import CriticalPath, critical_path
 from lepaute.simulate.analysis.efficiency import Efficiencies, efficiencies_of, efficiencies_on
 from lepaute.simulate.analysis.regions import Region, computing_of, phases_of
-from lepaute.simulate.analysis.traffic import CollectiveUse, Pairs, collectives_of, pairs_of
 from lepaute.simulate.analysis.wait_states import WaitStates, wait_states_of
 from lepaute.simulate.apps.replay import TraceReplay
 from lepaute.simulate.platform import load_platform
@@ -27,6 +26,7 @@ from lepaute.simulate.trace.breakdown import (
 )
 from lepaute.simulate.trace.dependencies import dependencies_of
 from lepaute.simulate.trace.table import MPI, Trace, caveats_of
+from lepaute.simulate.trace.traffic import CollectiveUse, Pairs, collectives_of, pairs_of
 
 #: Ranks that are named as late: the fewest that half of all waiting is for, if they are no more than so many.
 MAX_LATE = 3

@@ -15,7 +15,6 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.analysis.sums import sums_by
 from lepaute.simulate.trace.dependencies import Dependencies, probed
 from lepaute.simulate.trace.messages import (
     COLLECTIVES,
@@ -26,6 +25,7 @@ from lepaute.simulate.trace.messages import (
     SENDS,
     WAITS,
 )
+from lepaute.simulate.trace.sums import sums_by
 from lepaute.simulate.trace.table import BETWEEN_CALLS, GAPS, KERNEL, MPI, PHASE, SLEEPING, WAITING, Trace
 
 #: What a piece of the path is.

@@ -20,7 +20,6 @@ ideal network is Dimemas' there, and the one of `simulate/apps/replay` here.
 """
 
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 from numpy.typing import NDArray
@@ -113,10 +112,6 @@ class Efficiencies:
             **({"not_known": self.unknown} if self.unknown else {}),
         }
 
-    def check(self) -> float:
-        """How far the product of the factors is from the parallel efficiency: rounding."""
-        return abs(prod(self.factors.values()) - self.parallel)
-
 
 def efficiencies_of(trace: Trace, breakdown: Breakdown, runtime_s: float) -> Efficiencies:
     """The efficiencies of a run as it was traced. Useful computing is that of the replay, which leaves out what
@@ -136,10 +131,7 @@ def efficiencies_on(platform: Platform, replay: TraceReplay) -> Efficiencies:
     """The efficiencies of the replay of a recording on a platform: one run without noise, and one with its computing
     on an ideal network. Raises InputError for what cannot be replayed there."""
     runtime_s, computing_s = _replayed(replay, platform)
-    nodes = platform.nodes
-    ideal = platform.model_copy(
-        update={"network": ideal_network(), "topology": Topology(kind="switch"), "nodes": nodes}
-    )
+    ideal = platform.model_copy(update={"network": ideal_network(), "topology": Topology(kind="switch")})
     ideal_s, _ = _replayed(replay, ideal)
     return Efficiencies(f"on {platform.name}", runtime_s, computing_s, ideal_s, ideal_s)
 

@@ -1,6 +1,6 @@
 """An analysis in words, as tables of text, and as an object for JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from lepaute.simulate.analysis.critical_path import (
 from lepaute.simulate.analysis.efficiency import Efficiencies
 from lepaute.simulate.analysis.regions import Region
 from lepaute.simulate.trace.report import headline, node_name
+from lepaute.simulate.trace.traffic import Pairs
 
 #: Pieces of a path that are at a rank, not between two.
 AT_RANK = (COMPUTES, CALLS, NO_CORE, SLEEPS)
@@ -105,7 +106,7 @@ def efficiency_table(analysis: Analysis) -> Table:
     """The factors, each of which is the product of those below it, further to the right."""
     columns = [analysis.efficiencies, *([analysis.on] if analysis.on else [])]
     rows: list[list[str]] = [
-        [name, *(_known_percent(getattr(of, field)) for of in columns)]
+        [name, *(percent(getattr(of, field) if getattr(of, field) is not None else numpy.nan) for of in columns)]
         for name, field in FACTORS
         if field != "core_availability" or any((of.core_availability or 1.0) < 1.0 for of in columns)
     ]
@@ -139,30 +140,15 @@ def path_tables(analysis: Analysis) -> list[Table]:
 def waiting_tables(analysis: Analysis) -> list[Table]:
     waits, trace = analysis.waits, analysis.trace
     total_s = float(analysis.breakdown.by_rank_s.sum())
-    by_cause = [
-        (
-            entry["cause"],
-            entry["call"],
-            entry["calls"],
-            entry["ranks"],
-            entry["time_s"],
-            _share(entry["time_s"], total_s),
-        )
-        for entry in waits.by_cause(trace)
-    ]
+    by_cause = [(*entry.values(), _share(entry["time_s"], total_s)) for entry in waits.by_cause(trace)]
     heads = ("cause", "call", "calls", "ranks", "time", "of all time")
     tables = [Table("Wait states, as Scalasca names them", heads, by_cause, ((4,),))]
     all_s = float(waits.time_s.sum())
     for title, keys in (("Ranks that wait", waits.rank), ("Ranks that are waited for", waits.whom)):
-        rows = [
-            (
-                "not known" if entry["rank"] < 0 else entry["rank"],
-                entry["time_s"],
-                _share(entry["time_s"], all_s),
-                next(iter(entry["by_cause_s"])),
-            )
-            for entry in waits.by_rank(keys)
-        ]
+        rows = []
+        for entry in waits.by_rank(keys):
+            rank, mostly = "not known" if entry["rank"] < 0 else entry["rank"], next(iter(entry["by_cause_s"]))
+            rows.append((rank, entry["time_s"], _share(entry["time_s"], all_s), mostly))
         columns = ("rank", "waiting", "of all waiting", "most of it")
         tables.append(Table(title, columns, rows, ((1,),)))
     return tables
@@ -172,38 +158,29 @@ def traffic_tables(analysis: Analysis) -> list[Table]:
     trace, nodes = analysis.trace, analysis.nodes
     heads = ("messages", "bytes", "mean size", "time")
 
-    def rows_of(entries: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
+    def rows_of(pairs: Pairs) -> list[tuple[Any, ...]]:
+        rows = (entry.values() for entry in pairs.to_list("sender", "receiver"))
         return [
-            (
-                *list(entry.values())[:2],
-                f"{entry['messages']:,}",
-                size_text(entry["size_bytes"]),
-                size_text(entry["size_bytes"] / max(entry["messages"], 1)),
-                entry["time_s"],
-            )
-            for entry in entries
+            (sender, receiver, f"{count:,}", size_text(size), size_text(size / max(count, 1)), time_s)
+            for sender, receiver, count, size, time_s in rows
         ]
 
     tables = []
     if nodes is not None and len(numpy.unique(trace.metadata["nodes"])) > 1:
-        rows = [
-            (*(node_name(trace, int(str(node))) for node in row[:2]), *row[2:])
-            for row in rows_of(nodes.to_list("sender", "receiver"))
-        ]
-        tables.append(Table("Messages between nodes", ("from node", "to node", *heads), rows, ((5,),)))
-    rows = rows_of(analysis.pairs.to_list("sender", "receiver"))
+        between = [(*(node_name(trace, node) for node in row[:2]), *row[2:]) for row in rows_of(nodes)]
+        tables.append(Table("Messages between nodes", ("from node", "to node", *heads), between, ((5,),)))
     title = "Messages between ranks; time: from each send to the end of its receive"
-    tables.append(Table(title, ("from", "to", *heads), rows, ((5,),)))
+    tables.append(Table(title, ("from", "to", *heads), rows_of(analysis.pairs), ((5,),)))
     uses = [
         (
-            use.call,
-            "-" if use.members < 0 else use.members,
-            use.operations,
-            size_text(use.size_bytes),
-            use.time_s,
-            use.waiting_s,
+            of.call,
+            "-" if of.members < 0 else of.members,
+            of.operations,
+            size_text(of.size_bytes),
+            of.time_s,
+            of.waiting_s,
         )
-        for use in analysis.collectives
+        for of in analysis.collectives
     ]
     columns = ("operation", "ranks", "operations", "bytes of all ranks", "time", "waiting")
     tables.append(Table("Collective operations", columns, uses, ((4, 5),)))
@@ -213,24 +190,11 @@ def traffic_tables(analysis: Analysis) -> list[Table]:
 def _regions_table(title: str, head: str, regions: Sequence[Region]) -> Table:
     used = [region for region in regions if region.useful_s.any()]
     rows = [(of.name, float(of.useful_s.sum()), percent(of.load_balance), of.excess_s, of.slowest) for of in used]
-    heads = (head, "all ranks", "load balance", "max - mean", "slowest rank")
-    return Table(
-        title,
-        heads,
-        rows,
-        (
-            (1,),
-            (3,),
-        ),
-    )
+    return Table(title, (head, "all ranks", "load balance", "max - mean", "slowest rank"), rows, ((1,), (3,)))
 
 
 def _share(time_s: float, of_s: float) -> str:
     return percent(time_s / of_s if of_s > 0 else 0.0)
-
-
-def _known_percent(value: float | None) -> str:
-    return "-" if value is None else percent(value)
 
 
 def analysis_dict(analysis: Analysis) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.analysis.sums import sums_by
 from lepaute.simulate.trace.breakdown import LATE
 from lepaute.simulate.trace.dependencies import Dependencies
 from lepaute.simulate.trace.messages import (
@@ -35,6 +34,7 @@ from lepaute.simulate.trace.messages import (
     SENDS,
     TO_ROOT,
 )
+from lepaute.simulate.trace.sums import sums_by
 from lepaute.simulate.trace.table import Trace
 
 CAUSES = (

@@ -75,25 +75,6 @@ class Matches:
     end: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Messages from each rank to each other; arrays of the same length, each pair once."""
-
-    rank: NDArray[Any]
-    peer: NDArray[Any]
-    messages: NDArray[Any]
-    size_bytes: NDArray[Any]
-
-
-def sent_of(trace: Trace) -> Sent:
-    """The messages that are sent between ranks; collective operations are left out."""
-    rows = numpy.flatnonzero(trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0))
-    pairs = numpy.stack((trace.rank[rows], trace.peer[rows]), axis=1)
-    pairs, pair, messages = numpy.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    size_bytes = numpy.bincount(pair.reshape(-1), weights=trace.size_bytes[rows], minlength=len(pairs))
-    return Sent(pairs[:, 0], pairs[:, 1], messages, size_bytes)
-
-
 def match_messages(trace: Trace) -> Matches:
     """Pairs sends with receives: the i-th send from a rank to another with a tag is what its i-th receive gets.
 

@@ -6,18 +6,18 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.analysis.sums import largest_first
 from lepaute.simulate.trace.breakdown import LATE
 from lepaute.simulate.trace.dependencies import Dependencies
-from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, collective_turns, sent_of
+from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, collective_turns, message_rows
+from lepaute.simulate.trace.sums import largest_first
 from lepaute.simulate.trace.table import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Messages from senders to receivers, which are ranks or nodes; arrays of the same length, column pair once.
+    """Messages from senders to receivers, which are ranks or nodes; arrays of the same length, each pair once.
 
-    time_s : from the beginning of column send to the end of the call in which its message was received, added up; of
+    time_s : from the beginning of each send to the end of the call in which its message was received, added up; of
              messages of which both are in the trace
     """
 
@@ -28,7 +28,7 @@ class Pairs:
     time_s: NDArray[Any]
 
     def grouped(self, group_of: NDArray[Any]) -> "Pairs":
-        """The same between the groups of senders and receivers, such as their nodes; group_of: of column."""
+        """The same between the groups of senders and receivers, such as their nodes; group_of: of each."""
         pairs = numpy.stack((group_of[self.sender], group_of[self.receiver]), axis=1)
         pairs, place = numpy.unique(pairs, axis=0, return_inverse=True)
         sums = [
@@ -65,15 +65,14 @@ class CollectiveUse:
 
 def pairs_of(trace: Trace, known: Dependencies) -> Pairs:
     """The messages of a trace by pairs of ranks; known: its dependencies."""
-    sent = sent_of(trace)
-    ends = known.matches.end >= 0
-    send, end = known.matches.send[ends], known.matches.end[ends]
-    width = int(max(trace.rank.max(initial=0), trace.peer.max(initial=0))) + 1
-    took_s = trace.end_s[end] - trace.start_s[send]
-    of_sent = sent.rank.astype("int64") * width + sent.peer
-    place = numpy.searchsorted(of_sent, trace.rank[send].astype("int64") * width + trace.peer[send])
-    time_s = numpy.bincount(place, weights=took_s, minlength=len(of_sent))
-    return Pairs(sent.rank, sent.peer, sent.messages, sent.size_bytes, time_s)
+    sends, _ = message_rows(trace)
+    has_end = known.matches.end >= 0
+    send, end = known.matches.send[has_end], known.matches.end[has_end]
+    took_s = numpy.zeros(len(trace))
+    took_s[send] = trace.end_s[end] - trace.start_s[send]
+    ranks = numpy.arange(int(max(trace.rank.max(initial=0), trace.peer.max(initial=0))) + 1)
+    ends = trace.rank[sends], trace.peer[sends]
+    return Pairs(*ends, numpy.ones(len(sends), "int64"), trace.size_bytes[sends], took_s[sends]).grouped(ranks)
 
 
 def collectives_of(trace: Trace, parts: NDArray[Any]) -> tuple[CollectiveUse, ...]:
