@@ -49,9 +49,7 @@ def test_the_efficiencies_are_those_of_pop_to_the_last_digit() -> None:
     found = analysis_of(late_send()).efficiencies
     assert found.useful_s.tolist() == [4.0, 2.0]
     assert (found.runtime_s, found.ideal_s) == (5.0, 4.0)
-    assert found.load_balance == 0.75
-    assert found.communication == 0.8
-    assert found.parallel == 0.6
+    assert (found.load_balance, found.communication, found.parallel) == (0.75, 0.8, 0.6)
     assert (found.serialisation, found.transfer, found.core_availability) == (1.0, 0.8, 1.0)
 
 
@@ -69,9 +67,7 @@ def test_what_is_computed_one_after_another_is_serialisation() -> None:
         )
     ).efficiencies
     assert (found.load_balance, found.runtime_s, found.ideal_s) == (1.0, 6.5, 6.0)
-    assert found.serialisation == 2.0 / 6.0
-    assert found.transfer == 6.0 / 6.5
-    assert found.parallel == 2.0 / 6.5
+    assert (found.serialisation, found.transfer, found.parallel) == (2.0 / 6.0, 6.0 / 6.5, 2.0 / 6.5)
 
 
 def test_waiting_for_a_core_is_no_useful_computing_and_a_factor_of_its_own() -> None:

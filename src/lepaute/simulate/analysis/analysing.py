@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 
@@ -32,21 +33,6 @@ from lepaute.simulate.trace.traffic import CollectiveUse, Pairs, collectives_of,
 MAX_LATE = 3
 #: A replay on an ideal network that takes longer than the run by more than this says so.
 _LONGER = 1.0005
-
-
-@dataclass(frozen=True)
-class LateRanks:
-    """The ranks for which most is waited.
-
-    ranks : the fewest for which half of all waiting is, None where they are more than MAX_LATE
-    share : of all waiting that is for them;  call, cause: of most of it;  call_share: of that
-    """
-
-    ranks: tuple[int, ...]
-    share: float
-    call: str
-    cause: str
-    call_share: float
 
 
 @dataclass(frozen=True)
@@ -83,8 +69,9 @@ class Analysis:
         return float(self.waits.time_s.sum()) / total_s if total_s > 0 else 0.0
 
     @property
-    def late(self) -> LateRanks | None:
-        """None where little is waited, or for many ranks."""
+    def late(self) -> dict[str, Any] | None:
+        """The ranks for which most is waited, their share of all waiting, and the call, with its cause and its share of
+        that, in which most of it is; None where little is waited, or for many ranks."""
         all_s = float(self.waits.time_s.sum())
         if self.waiting_share < MIN_SHARE:
             return None
@@ -101,7 +88,8 @@ class Analysis:
             return None
         by_call = self.waits.where(numpy.isin(self.waits.whom, chosen)).by_cause(self.trace)
         most = by_call[0]
-        return LateRanks(tuple(sorted(chosen)), for_s / all_s, most["call"], most["cause"], most["time_s"] / for_s)
+        share = {"share": for_s / all_s, "call_share": most["time_s"] / for_s}
+        return {"ranks": sorted(chosen), "call": most["call"], "cause": most["cause"], **share}
 
     @property
     def sentence(self) -> str:
@@ -120,8 +108,8 @@ class Analysis:
         waiting = f"{percent(self.waiting_share)} of the ranks' time is waiting for others{crowded}"
         if late is None:
             return f"{waiting}, for many different ranks"
-        mostly = "mostly" if late.call_share >= 0.5 else "most"
-        return f"{waiting}; {_ranks_are(late.ranks)} late, {mostly} in {late.call} ({late.cause})"
+        mostly = "mostly" if late["call_share"] >= 0.5 else "most"
+        return f"{waiting}; {_ranks_are(late['ranks'])} late, {mostly} in {late['call']} ({late['cause']})"
 
     @property
     def caveats(self) -> list[str]:

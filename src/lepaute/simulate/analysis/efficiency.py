@@ -120,8 +120,9 @@ def efficiencies_of(trace: Trace, breakdown: Breakdown, runtime_s: float) -> Eff
     useful_s = breakdown.by_rank_s[:, [COMPUTE, OWN_CODE]].sum(axis=1)
     try:
         ideal_s, computing_s = _on_ideal_network(trace)
-        is_waiting = {WAITING} & set(trace.names)
-        waits_s = _on_ideal_network(_waits_as_computing(trace))[0] if is_waiting else ideal_s
+        # Under another name waiting for a core is computing.
+        waiting = replace(trace, names=tuple(f"{name}, charged" if name == WAITING else name for name in trace.names))
+        waits_s = _on_ideal_network(waiting)[0] if WAITING in trace.names else ideal_s
     except LepauteError as problem:
         return Efficiencies(of, runtime_s, useful_s, unknown=str(problem))
     return Efficiencies(of, runtime_s, computing_s, ideal_s, waits_s)
@@ -168,11 +169,6 @@ def _on_ideal_network(trace: Trace) -> tuple[float, NDArray[Any]]:
     except RuntimeError as error:
         raise SimulationError(str(error)) from error
     return result.time_s, result.rank_shares_s()[:, 0]
-
-
-def _waits_as_computing(trace: Trace) -> Trace:
-    """The trace in which waiting for a core is computing."""
-    return replace(trace, names=tuple(f"{COMPUTING} or {WAITING}" if name == WAITING else name for name in trace.names))
 
 
 def _replayed(replay: TraceReplay, platform: Platform) -> tuple[float, NDArray[Any]]:

@@ -23,7 +23,7 @@ from lepaute.simulate.analysis.critical_path import (
     activities,
 )
 from lepaute.simulate.analysis.report import AT_RANK, Table, facts_of, tables_of
-from lepaute.simulate.trace.report import description_fields, headline, node_name
+from lepaute.simulate.trace.report import headline, node_name
 
 if TYPE_CHECKING:
     from matplotlib import colors
@@ -40,8 +40,7 @@ _COLOURS = {COMPUTES: BLUE, CALLS: ORANGE, MESSAGE: RED, COLLECTIVE: RED, NO_COR
 
 def page(analysis: Analysis, command: str) -> str:
     """The page; command: that makes it again."""
-    efficiencies = analysis.efficiencies
-    factors = efficiencies.factors.items()
+    factors = {"parallel efficiency": analysis.efficiencies.parallel, **analysis.efficiencies.factors}
     tables = [(table.title.startswith(_OPEN), _page_table(table)) for table in tables_of(analysis)]
     trace = analysis.trace
     origin = (("platform", str(trace.metadata.get("platform_sha256") or "")[:12]), ("seed", trace.metadata.get("seed")))
@@ -51,22 +50,15 @@ def page(analysis: Analysis, command: str) -> str:
         title=headline(trace),
         facts=f"{counted(len(trace), 'call')} of {ranks_text(len(trace.ranks))}, {seconds(analysis.runtime_s)}",
         answer=analysis.sentence,
-        figures=[
-            (percent(efficiencies.parallel), "parallel efficiency"),
-            *((percent(value), name) for name, value in factors),
-        ],
+        figures=[(percent(value), name) for name, value in factors.items()],
         further=[f"{name}: {text}" for name, text in facts_of(analysis)[1:]],
         beware=analysis.caveats,
         pictures=_pictures(analysis),
         shown=[table for is_open, table in tables if is_open],
-        tables=[
-            *(table for is_open, table in tables if not is_open),
-            {"title": "About the trace", "anchor": "trace", "columns": ["what", "value"],
-             "rows": [list(field) for field in description_fields(trace)]},
-        ],
+        tables=[table for is_open, table in tables if not is_open],
         made_of=[(name, str(value)) for name, value in origin if value not in (None, "")],
         commands=[("This page is made by", command)],
-    )  # fmt: skip
+    )
 
 
 def _page_table(table: Table) -> dict[str, Any]:

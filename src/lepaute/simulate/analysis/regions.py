@@ -45,14 +45,8 @@ class Region:
         return float(self.useful_s.max(initial=0.0) - self.useful_s.mean()) if len(self.useful_s) else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "region": self.name,
-            "load_balance": self.load_balance,
-            "excess_s": self.excess_s,
-            "slowest_rank": self.slowest,
-            "time_s": self.time_s,
-            "useful_s": self.useful_s.tolist(),
-        }
+        figures = {"load_balance": self.load_balance, "excess_s": self.excess_s, "slowest_rank": self.slowest}
+        return {"region": self.name, **figures, "time_s": self.time_s, "useful_s": self.useful_s.tolist()}
 
 
 def phases_of(trace: Trace, parts: NDArray[Any]) -> tuple[Region, ...]:

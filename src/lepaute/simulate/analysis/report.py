@@ -202,13 +202,12 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
     path, waits, trace = analysis.path, analysis.waits, analysis.trace
     moving, met = path.piece == MESSAGE, path.piece == COLLECTIVE
     links = path.seconds_by(path.origin, path.receiver, where=moving)
-    late = analysis.late
     columns: list[Efficiencies] = [analysis.efficiencies, *([analysis.on] if analysis.on else [])]
     document = {
         "answer": analysis.sentence,
         "run": {"headline": headline(trace), "ranks": trace.ranks, "time_s": analysis.runtime_s},
         "efficiencies": [of.to_dict() for of in columns],
-        "late": None if late is None else asdict(late),
+        "late": analysis.late,
         "critical_path": {
             "length_s": path.length_s,
             "pieces_s": {PIECES[piece]: time_s for (piece,), time_s in path.seconds_by(path.piece).items()},
