@@ -33,7 +33,6 @@ def test_regions_of_mpi_pcontrol_are_phases(tmp_path: Path) -> None:
     for rank in range(2):
         phases = trace.where(trace.of(PHASE) & (trace.rank == rank))
         assert [phases.names[code] for code in phases.name] == ["outer", "inner", "region"]
-        assert phases.end_s[0] >= phases.end_s[1]
     regions = {region.name: region for region in analysis_of(trace).phases}
     assert regions["outer"].useful_s.min() >= 0.002
     assert regions["inner"].time_s >= trace.duration_s[trace.named("MPI_Barrier")].sum()

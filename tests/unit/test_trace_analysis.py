@@ -2,6 +2,8 @@
 
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy
 import pytest
@@ -12,6 +14,7 @@ from lepaute.errors import InputError
 from lepaute.simulate.analysis import Analysis, analysis_of
 from lepaute.simulate.analysis.critical_path import PIECES, activities
 from lepaute.simulate.analysis.page import page
+from lepaute.simulate.analysis.regions import places_of
 from lepaute.simulate.analysis.report import analysis_dict, facts_of, tables_text
 from lepaute.simulate.analysis.wait_states import CAUSES
 from lepaute.simulate.trace import Trace, write_trace
@@ -239,6 +242,12 @@ def test_a_rank_is_in_the_innermost_phase_and_own_code_is_cut_where_phases_begin
     assert regions["pdupdate"].load_balance == 5.0 / 7.0
     assert (regions["pdupdate"].excess_s, regions["pdupdate"].slowest) == (2.0, 1)
     assert regions["outside of any region"].time_s == 7.0  # with both barriers
+
+
+def test_calls_have_their_place_in_the_program_where_the_recording_has_it() -> None:
+    sited: Any = SimpleNamespace(site=numpy.array([-1, 1, 0]), metadata={"sites": ["main", "solve < main"]})
+    assert places_of(sited) == {1: " at solve < main", 2: " at main"}
+    assert places_of(late_send()) == {}
 
 
 def test_own_code_goes_by_the_call_after_it() -> None:

@@ -15,16 +15,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.simulate.analysis.regions import places_of
 from lepaute.simulate.trace.dependencies import Dependencies, probed
-from lepaute.simulate.trace.messages import (
-    COLLECTIVES,
-    IMMEDIATE_SENDS,
-    PROBES,
-    RECEIVES,
-    SENDRECVS,
-    SENDS,
-    WAITS,
-)
+from lepaute.simulate.trace.messages import COLLECTIVES, IMMEDIATE_SENDS, PROBES, RECEIVES, SENDRECVS, SENDS, WAITS
 from lepaute.simulate.trace.sums import sums_by
 from lepaute.simulate.trace.table import BETWEEN_CALLS, GAPS, KERNEL, MPI, PHASE, SLEEPING, WAITING, Trace
 
@@ -158,11 +151,14 @@ def _pieces(trace: Trace) -> NDArray[Any]:
 
 
 def activities(path: CriticalPath, trace: Trace) -> NDArray[Any]:
-    """What each piece is, in words: computing and calls by name, messages by the call that waited for them."""
+    """What each piece is, in words: a call by name and place, a message by the call that waited for it."""
     words = numpy.array(list(trace.names) or [""], dtype=object)
     named = words[trace.name[path.row]] if len(trace) else numpy.array([], dtype=object)
     is_program = numpy.isin(named.astype(str), list(BETWEEN_CALLS - {WAITING, SLEEPING}))
     named = numpy.where(is_program, "the program's own code", named)
+    sites = places_of(trace)
+    if sites:
+        named = numpy.array([f"{name}{sites.get(row, '')}" for name, row in zip(named, path.row.tolist(), strict=True)])
     named = numpy.where(path.piece == MESSAGE, [f"message, {name}" for name in named], named)
     named = numpy.where(path.row < 0, "not recorded", named)
     result: NDArray[Any] = numpy.array([str(name).replace("_for_a_", " for a ") for name in named], dtype="str")
