@@ -80,12 +80,12 @@ def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def tables_text(analysis: Analysis, width: int, *, details: bool) -> str:
-    """The tables for a terminal of so many columns, without details long ones by their first rows."""
+    """The tables for a terminal of so many columns, without details long ones of times by their first rows."""
     parts = []
     for table in tables_of(analysis):
-        more = 0 if details or len(table.rows) <= _MAX_ROWS + 1 else len(table.rows) - _MAX_ROWS
-        text = shown_table(*table.shown(_MAX_ROWS if more else None), width)
-        parts.append(f"{folded(table.title, width)}\n{text}{f'{chr(10)}({more} more: --details)' if more else ''}")
+        more = 0 if details or not table.groups else len(table.rows) - _MAX_ROWS
+        text = shown_table(*table.shown(_MAX_ROWS if more > 1 else None), width)
+        parts.append(f"{folded(table.title, width)}\n{text}{f'{chr(10)}({more} more: --details)' if more > 1 else ''}")
     return "\n\n".join(parts)
 
 
