@@ -1,5 +1,5 @@
-/* MPI_Pcontrol: the standard's own switch for profilers, 0 off, anything else on; and regions of the program, as IPM has
- * them: (1, "name") begins one, (-1, "name") ends the last. */
+/* MPI_Pcontrol: the standard's own switch for profilers, 0 off, anything else on; and regions of the program, as IPM
+ * has them: (1, "name") begins one, (-1, "name") ends the last. */
 #include <stdarg.h>
 #include <string.h>
 #include <sys/uio.h>
