@@ -33,8 +33,8 @@ REMAINDER = {
     "waiting for a core, sleep, files": (NO_CORE, ASLEEP),
     "communication": (MESSAGE, CALL, COLLECTIVE),
 }
-#: Stretches of a suspect's time in which a change of level is looked for, pieces in each, and the least change.
-MOST_STRETCHES, PIECES_IN_STRETCH, LEAST_STEP = 48, 2, 0.03
+#: Stretches of a suspect's time in which a change of level is looked for, and the least change.
+MOST_STRETCHES, LEAST_STEP = 48, 0.03
 #: From this length on a run's dates are those of the clock.
 LONG_RUN_S = 600.0
 #: Of calls in the slow run, with a partner and size that occur in usual runs.
@@ -287,7 +287,7 @@ def _cause(trace: Trace, pieces: Pieces, suspect: Suspect, share: Estimate) -> C
     since_s = began_s(pieces, suspect.group)
     group = suspect.group
     return Cause(
-        sentence_of(trace, suspect, _slow_ranks(pieces, group), _since_text(trace, pieces, since_s)),
+        sentence_of(trace, suspect, _slow_ranks(trace, pieces, group), _since_text(trace, pieces, since_s)),
         share,
         group.part,
         group.axis,
@@ -301,13 +301,16 @@ def _cause(trace: Trace, pieces: Pieces, suspect: Suspect, share: Estimate) -> C
     )
 
 
-def _slow_ranks(pieces: Pieces, group: Group) -> list[int]:
-    """Ranks of a node that have at least half as large an excess as the rank with the largest; [] of other groups."""
+def _slow_ranks(trace: Trace, pieces: Pieces, group: Group) -> list[int]:
+    """Ranks of a node that have at least half as large an excess as the rank with the largest, where the node has
+    others, too."""
     if group.axis != NODE or group.part != COMPUTE:
         return []
     rank = pieces.rank[group.pieces]
     excess = numpy.bincount(rank, (pieces.weight_s[:, 0] - pieces.weight_s[:, 1:].mean(axis=1))[group.pieces])
-    return [int(number) for number in numpy.flatnonzero(excess >= 0.5 * excess.max()) if number in rank]
+    slow = [int(number) for number in numpy.flatnonzero(excess >= 0.5 * excess.max()) if number in rank]
+    nodes = trace.metadata.get("nodes") or []
+    return [] if len(slow) == nodes.count(group.place[0]) == 1 else slow
 
 
 def began_s(pieces: Pieces, group: Group) -> float | None:
@@ -316,7 +319,7 @@ def began_s(pieces: Pieces, group: Group) -> float | None:
     slow, usual = pieces.weight_s[order, 0], pieces.weight_s[order, 1:].mean(axis=1)
     ranks = len(numpy.unique(pieces.rank[order]))
     dates = pieces.date_s[order]
-    count = min(MOST_STRETCHES, len(order) // (PIECES_IN_STRETCH * ranks))
+    count = min(MOST_STRETCHES, len(order) // ranks)
     if count < 8:
         return None
     values, begins = _levels(slow, usual, dates, count, waits=group.part in (NO_CORE, ASLEEP), ranks=ranks)

@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.simulate.trace.graph import Graph
-from lepaute.study.slow_job.course import CALL, MESSAGE, PROBING, UNRECORDED, Course
+from lepaute.study.slow_job.course import CALL, MESSAGE, Course
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Pieces:
 
     node, rank  : of each piece;  date_s : in the slow run, when it began, nearly
     what        : codes into `whats`, pairs of a part (`course`) and a label
-    link        : of messages, the two nodes of the machine (codes into nodes); -1 elsewhere; shape (pieces, 2)
+    touched, link : pieces of messages, and two nodes of the machine between which some of theirs went; shapes (n,),
+                  (n, 2); a wait for several messages occurs once for each pair
     weight_s    : shape (pieces, 1 + usual runs); the slow run is the first
     time_s      : how long each run took
     followed    : share of the usual runs' ranks that made the same calls in the same order: the others' pieces have
@@ -30,6 +31,7 @@ class Pieces:
     date_s: NDArray[Any]
     what: NDArray[Any]
     whats: tuple[tuple[str, str], ...]
+    touched: NDArray[Any]
     link: NDArray[Any]
     weight_s: NDArray[Any]
     time_s: NDArray[Any]
@@ -89,11 +91,8 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
     for run, its_rank in differing:
         _scale(weight, rank, what, run, its_rank, sums)
     names = [name for name, _ in sorted(codes.items(), key=lambda item: item[1])]
-    is_message = numpy.array([part == MESSAGE for part, _ in names])[what]
-    other = numpy.where(is_message & ~is_slot, slow.link[call], -1)
-    ends = numpy.stack((nodes[rank], numpy.where(other >= 0, nodes[other.clip(0)], -1)), axis=1)
-    ends.sort(axis=1)
-    ends[~(is_message & (other >= 0))] = -1
+    is_message = numpy.array([part == MESSAGE for part, _ in names])[what] & ~is_slot
+    touched, link = _links(slow, numpy.where(is_message, call, -1), nodes)
     call_of_slot = numpy.minimum(node - numpy.searchsorted(slow.ranks, rank), calls - 1)
     date = numpy.where(is_slot, slow.start_s[call_of_slot.clip(0)], slow.start_s[call])
     plain, codes_of = _without_partners(names)
@@ -104,11 +103,26 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
         date,
         codes_of[what],
         plain,
-        ends,
+        touched,
+        link,
         weight,
         numpy.array([course.time_s for course in courses]),
         1.0 - len(differing) / max(1, len(usual) * len(slow.ranks)),
     )
+
+
+def _links(slow: Course, call: NDArray[Any], nodes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """touched and link of Pieces; call: of each piece, -1 of those that are no messages."""
+    single = numpy.flatnonzero(slow.link >= 0)
+    calls = numpy.concatenate((slow.edges[0], single))
+    partner = numpy.concatenate((slow.rank[slow.edges[1]], slow.link[single]))
+    ends = numpy.sort(numpy.stack((nodes[slow.rank[calls]], nodes[partner]), axis=1), axis=1)
+    triples = numpy.unique(numpy.column_stack((calls, ends)), axis=0)
+    order = numpy.argsort(call, kind="stable")
+    low, high = (numpy.searchsorted(call[order], triples[:, 0], side=side) for side in ("left", "right"))
+    repeats = high - low
+    first = numpy.repeat(low - numpy.cumsum(repeats) + repeats, repeats)
+    return order[first + numpy.arange(repeats.sum())], numpy.repeat(triples[:, 1:], repeats, axis=0)
 
 
 def _without_partners(names: Sequence[tuple[str, str]]) -> tuple[tuple[tuple[str, str], ...], NDArray[Any]]:
@@ -153,6 +167,3 @@ def _scale(
         here, there = (sums[place].get((its_rank, code), 0.0) for place in (0, run))
         share = weight[rows, 0] / here if here > 0 else numpy.full(len(rows), 1.0 / len(rows))
         weight[rows, run] = share * there
-
-
-SILENT = frozenset((PROBING, UNRECORDED))

@@ -8,7 +8,7 @@ groups together have the level (Bonferroni).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -27,7 +27,12 @@ LEAST_SHARE = 0.005
 LEAST_SPREAD, LEAST_WAITING_SPREAD = 0.001, 0.005
 #: How many times as likely an explanation is than another one that it excludes: log 20.
 LIKELIER = 3.0
-MOST_SUSPECTS = 4
+#: Tests after each other, and suspects: ranks of which the same part takes longer are one.
+MOST_ROUNDS, MOST_SUSPECTS = 12, 4
+#: Of what is more in a group: what is in a smaller one within it, which then is named instead.
+MOST_OF = 0.8
+#: Of the time of all messages: those of a link or node that take more cannot be held against others.
+NEARLY_ALL = 0.95
 EVERYWHERE, SITE, NODE, RANK, LINK, OPERATION = ("everywhere", "call site", "node", "rank", "link", "operation")
 _WAITS = (NO_CORE, ASLEEP)
 
@@ -37,7 +42,7 @@ class Group:
     """Pieces that one cause would make slower.
 
     part  : of a run (`course`);  axis : EVERYWHERE, SITE, ...;  name : of the site or operation
-    place : nodes of the machine, or the rank; empty everywhere
+    place : nodes of the machine, or ranks; empty everywhere
     pieces: indices
     """
 
@@ -70,14 +75,11 @@ class Suspect:
 def groups_of(pieces: Pieces, nodes: Sequence[int]) -> list[Group]:
     """All groups that may be tested; nodes: of each rank. Of groups with the same pieces the first stays."""
     node_of = numpy.array(nodes)[pieces.rank]
-    groups: list[Group] = []
-    seen: set[tuple[str, bytes]] = set()
+    groups: dict[tuple[str, bytes], Group] = {}
     for group in _all_groups(pieces, node_of):
-        key = group.pieces.tobytes()
-        if len(group.pieces) and (group.part, key) not in seen:
-            seen.add((group.part, key))
-            groups.append(group)
-    return groups
+        if len(group.pieces):
+            groups.setdefault((group.part, group.pieces.tobytes()), group)
+    return list(groups.values())
 
 
 def _all_groups(pieces: Pieces, node_of: NDArray[Any]) -> Iterator[Group]:
@@ -85,26 +87,35 @@ def _all_groups(pieces: Pieces, node_of: NDArray[Any]) -> Iterator[Group]:
         for value in numpy.unique(values).tolist():
             yield Group(part, axis, "", (value,), rows[values == value])
 
-    for part in (COMPUTE, COLLECTIVE):
+    for part, axis in ((COMPUTE, SITE), (COLLECTIVE, OPERATION)):
         rows = numpy.flatnonzero(pieces.of(part))
-        yield Group(part, EVERYWHERE, "", (), rows)
-        for code in numpy.unique(pieces.what[rows]).tolist():
-            axis = SITE if part == COMPUTE else OPERATION
-            yield Group(part, axis, pieces.whats[code][1], (), rows[pieces.what[rows] == code])
-    for part in (COMPUTE, *_WAITS):
+        codes = numpy.unique(pieces.what[rows]).tolist()
+        named = [Group(part, axis, pieces.whats[code][1], (), rows[pieces.what[rows] == code]) for code in codes]
+        everywhere = Group(part, EVERYWHERE, "", (), rows)
+        yield from (named, [everywhere])[part == COMPUTE]
+        yield from (named, [everywhere])[part != COMPUTE]
+    rows = numpy.flatnonzero(pieces.of(COMPUTE))
+    yield from among(COMPUTE, rows, NODE, node_of[rows])
+    yield from among(COMPUTE, rows, RANK, pieces.rank[rows])
+    for part in _WAITS:  # the ranks first: where only one of them waits, it is the rank that does
         rows = numpy.flatnonzero(pieces.of(part))
-        if part != COMPUTE:
-            yield Group(part, EVERYWHERE, "", (), rows)
-        yield from among(part, rows, NODE, node_of[rows])
         yield from among(part, rows, RANK, pieces.rank[rows])
-    rows = numpy.flatnonzero(pieces.of(MESSAGE, CALL))
-    yield Group(MESSAGE, EVERYWHERE, "", (), rows)
-    rows = rows[pieces.link[rows, 0] >= 0]
-    ends = pieces.link[rows]
-    for low, high in numpy.unique(ends, axis=0).tolist():
-        yield Group(MESSAGE, LINK, "", (low, high), rows[(ends[:, 0] == low) & (ends[:, 1] == high)])
-    for node in numpy.unique(ends).tolist():
-        yield Group(MESSAGE, NODE, "", (node,), rows[(ends == node).any(axis=1)])
+        yield from among(part, rows, NODE, node_of[rows])
+        yield Group(part, EVERYWHERE, "", (), rows)
+    yield from _of_messages(pieces)
+
+
+def _of_messages(pieces: Pieces) -> Iterator[Group]:
+    """By link and node, where these are not nearly all messages; and everywhere."""
+    ends, touched = pieces.link, pieces.touched
+    everywhere = numpy.flatnonzero(pieces.of(MESSAGE, CALL))
+    chosen = [(LINK, (low, high), (ends == (low, high)).all(axis=1)) for low, high in numpy.unique(ends, axis=0).tolist()]
+    chosen += [(NODE, (node,), (ends == node).any(axis=1)) for node in numpy.unique(ends).tolist()]
+    for axis, place, rows in chosen:
+        group = Group(MESSAGE, axis, "", place, numpy.unique(touched[rows]))
+        if pieces.weight_s[group.pieces].sum() < NEARLY_ALL * pieces.weight_s[everywhere].sum():
+            yield group
+    yield Group(MESSAGE, EVERYWHERE, "", (), everywhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +130,11 @@ class _Tests:
 
 
 class _Sums:
-    """Sums of the pieces of each group in each run, and of all that it is held against."""
+    """Sums of the pieces of each group in each run, and of all that it is held against; pieces that are `out` are 0."""
 
-    def __init__(self, pieces: Pieces, groups: Sequence[Group], weight_s: NDArray[Any]) -> None:
-        self.groups, usual = groups, float(pieces.time_s[1:].mean())
+    def __init__(self, pieces: Pieces, groups: Sequence[Group], out: NDArray[Any]) -> None:
+        usual = float(pieces.time_s[1:].mean())
+        weight_s = numpy.where(out[:, None], 0.0, pieces.weight_s)
         self.sums = numpy.array([weight_s[group.pieces].sum(axis=0) for group in groups])
         totals = {part: weight_s[pieces.of(part)].sum(axis=0) for part in (COMPUTE, COLLECTIVE, *_WAITS)}
         totals[MESSAGE] = weight_s[pieces.of(MESSAGE, CALL)].sum(axis=0)
@@ -149,8 +161,8 @@ def _log(sums: NDArray[Any], mean: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def _tested(pieces: Pieces, groups: Sequence[Group], weight_s: NDArray[Any]) -> _Tests:
-    sums = _Sums(pieces, groups, weight_s)
+def _tested(pieces: Pieces, groups: Sequence[Group], out: NDArray[Any]) -> _Tests:
+    sums = _Sums(pieces, groups, out)
     values = sums.statistics()
     usual = values[:, 1:]
     runs = usual.shape[1]
@@ -182,26 +194,88 @@ def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> l
     """
     if pieces.weight_s.shape[1] < 3:
         return []
-    weight = pieces.weight_s.copy()
+    out = numpy.zeros(len(pieces.node), dtype=bool)
     groups = [group for group in groups_of(pieces, nodes) if _is_large(pieces, group)]
     suspects: list[Suspect] = []
     count = len(groups)
-    while groups and len(suspects) < MOST_SUSPECTS:
-        tests = _tested(pieces, groups, weight)
+    for _ in range(MOST_ROUNDS if groups else 0):
+        tests = _tested(pieces, groups, out)
         best = int(tests.evidence.argmax())
         if tests.p_value[best] * count > level:
             break
-        weight[groups[best].pieces, 0] = _as_usual(pieces, groups[best], weight)
-        again = _tested(pieces, groups, weight)
-        rivals = (tests.p_value * count <= level) & (tests.evidence > tests.evidence[best] - LIKELIER)
-        rivals &= again.p_value * count > level
+        clear = tests.p_value * count <= level
+        best = _narrower(groups, tests, clear, _wider(pieces, groups, best, out, level))
+        without = out.copy()
+        without[groups[best].pieces] = True
+        again = _tested(pieces, groups, without)
+        rivals = clear & (tests.evidence > tests.evidence[best] - LIKELIER) & (again.p_value * count > level)
         others = [
-            groups[at] for at in numpy.flatnonzero(rivals).tolist() if at != best and _excludes(groups[best], groups[at])
+            groups[at]
+            for at in numpy.flatnonzero(rivals).tolist()
+            if _excludes(groups[best], groups[at]) and _explains(pieces, groups[at], groups[best], out, level / count)
         ]
         p_value = min(1.0, float(tests.p_value[best]) * count)
         ratio, usual_s, extra_s = (float(values[best]) for values in (tests.ratio, tests.usual_s, tests.extra_s))
-        suspects.append(Suspect(groups[best], p_value, ratio, usual_s, extra_s, tuple(others), count))
+        pieces_left = groups[best].pieces[~out[groups[best].pieces]]
+        group = replace(groups[best], pieces=pieces_left)
+        suspect = Suspect(group, p_value, ratio, usual_s, extra_s, tuple(others), count)
+        out = without
+        alike = [at for at, former in enumerate(suspects) if _are_ranks_alike(former, suspect)]
+        if alike:
+            suspects[alike[0]] = _joined(suspects[alike[0]], suspect)
+        elif len(suspects) < MOST_SUSPECTS:
+            suspects.append(suspect)
+        else:
+            break
     return suspects
+
+
+def _wider(pieces: Pieces, groups: Sequence[Group], chosen: int, out: NDArray[Any], level: float) -> int:
+    """A group that holds the chosen one, where what else is in it is slower too, by half as much at least."""
+    group = groups[chosen]
+    without = out.copy()
+    without[group.pieces] = True
+    holders = [
+        at
+        for at, other in enumerate(groups)
+        if other.part == group.part and len(other.pieces) > len(group.pieces) and _holds(other, group)
+    ]
+    if not holders:
+        return chosen
+    ratio = float(_tested(pieces, groups, out).ratio[chosen])
+    tests = _tested(pieces, groups, without)
+    slower = [at for at in holders if tests.p_value[at] <= level and tests.ratio[at] - 1 >= (ratio - 1) / 2]
+    return min(slower, key=lambda at: len(groups[at].pieces), default=chosen)
+
+
+def _narrower(groups: Sequence[Group], tests: _Tests, clear: NDArray[Any], chosen: int) -> int:
+    """The smallest group within the chosen one that stands out by itself and has most of what is more."""
+    inside = [
+        at
+        for at, other in enumerate(groups)
+        if clear[at]
+        and other.part == groups[chosen].part
+        and tests.extra_s[at] >= MOST_OF * tests.extra_s[chosen]
+        and _holds(groups[chosen], other)
+    ]
+    return min(inside, key=lambda at: len(groups[at].pieces), default=chosen)
+
+
+def _holds(group: Group, other: Group) -> bool:
+    return bool(numpy.isin(other.pieces, group.pieces, assume_unique=True).all())
+
+
+def _are_ranks_alike(former: Suspect, suspect: Suspect) -> bool:
+    groups = (former.group, suspect.group)
+    return groups[0].part == groups[1].part and groups[0].axis == groups[1].axis == RANK
+
+
+def _joined(former: Suspect, suspect: Suspect) -> Suspect:
+    place = tuple(sorted((*former.group.place, *suspect.group.place)))
+    group = replace(former.group, place=place, pieces=numpy.union1d(former.group.pieces, suspect.group.pieces))
+    usual_s, extra_s = former.usual_s + suspect.usual_s, former.extra_s + suspect.extra_s
+    ratio = 1.0 + extra_s / max(usual_s, 1e-12)
+    return replace(former, group=group, usual_s=usual_s, extra_s=extra_s, ratio=ratio)
 
 
 def _is_large(pieces: Pieces, group: Group) -> bool:
@@ -211,15 +285,11 @@ def _is_large(pieces: Pieces, group: Group) -> bool:
     return bool(max(sums[0], sums[1:].mean()) >= LEAST_SHARE * ranks * pieces.time_s[1:].mean())
 
 
-def _as_usual(pieces: Pieces, group: Group, weight_s: NDArray[Any]) -> NDArray[Any]:
-    """What the pieces of the group take usually, times what is different in this run with the others of their part."""
-    rows = weight_s[group.pieces]
-    others = numpy.setdiff1d(numpy.flatnonzero(pieces.of(group.part)), group.pieces)
-    sums = weight_s[others].sum(axis=0)
-    usual = sums[1:].mean() if len(others) else 0.0
-    has_others = group.part not in _WAITS and usual > LEAST_SHARE * rows[:, 1:].mean(axis=1).sum()
-    result: NDArray[Any] = rows[:, 1:].mean(axis=1) * (sums[0] / usual if has_others else 1.0)
-    return result
+def _explains(pieces: Pieces, group: Group, other: Group, out: NDArray[Any], level: float) -> bool:
+    """Whether nothing of another group stands out by itself beside a group."""
+    without = out.copy()
+    without[group.pieces] = True
+    return bool(_tested(pieces, [other], without).p_value[0] > level)
 
 
 def _excludes(chosen: Group, other: Group) -> bool:

@@ -8,6 +8,8 @@ from lepaute.simulate.trace.report import node_name
 from lepaute.study.slow_job.course import ASLEEP, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE
 from lepaute.study.slow_job.suspects import EVERYWHERE, LINK, NODE, OPERATION, RANK, SITE, Group, Suspect
 
+#: Spans of ranks, and characters of the names of their nodes, that a sentence has.
+MOST_SPANS, LONGEST_PLACE = 6, 60
 #: By part and axis, what to do.
 ADVICE = {
     (COMPUTE, EVERYWHERE): "ask what changed in the program, its input or compiler; else in all nodes (clock, power)",
@@ -33,8 +35,9 @@ def place_text(trace: Trace, group: Group) -> str:
     """Where the pieces of a group ran: node n17, rank 4 (node n17), between n1 and n2; nothing of all ranks."""
     nodes = trace.metadata.get("nodes") or []
     if group.axis == RANK:
-        (rank,) = group.place
-        return f"rank {rank} ({_node(trace, nodes[rank])})" if rank < len(nodes) else f"rank {rank}"
+        where = " and ".join(dict.fromkeys(_node(trace, nodes[rank]) for rank in group.place if rank < len(nodes)))
+        who = f"rank{'s' * (len(group.place) > 1)} {folded_numbers(group.place)}"
+        return f"{who} ({where})" if 0 < len(where) <= LONGEST_PLACE else who
     if group.axis == NODE:
         return _node(trace, group.place[0])
     if group.axis == LINK:
@@ -67,7 +70,8 @@ def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: 
         who = place or "every rank"
         text = f"{who} {doing} {seconds(usual + suspect.extra_s)}, usually {seconds(usual)}{when}"
     elif group.part == COMPUTE and group.axis in (NODE, RANK):
-        text = f"{place} computes {slower_text(suspect.ratio)}{_on(on_ranks, group)}{when}"
+        verb = "compute" if group.axis == RANK and len(group.place) > 1 else "computes"
+        text = f"{place} {verb} {slower_text(suspect.ratio)}{_on(on_ranks, group)}{when}"
     elif group.part == COMPUTE:
         text = f"{group.name or 'computing'} takes {longer_text(suspect.ratio)} on all ranks{when}"
     else:
@@ -77,13 +81,25 @@ def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: 
             where = f" of {place}"
         verb = "takes" if group.name else "take"
         text = f"{subject}{where} {verb} {longer_text(suspect.ratio)}{when}"
-    return text[:1].upper() + text[1:]
+    return text if group.name and text.startswith(group.name) else text[:1].upper() + text[1:]
 
 
 def _on(ranks: Sequence[int], group: Group) -> str:
     if group.axis == RANK or not ranks:
         return ""
-    return f" on rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}{' …' if len(ranks) > 8 else ''}"
+    return f" on rank{'s' * (len(ranks) > 1)} {folded_numbers(ranks)}"
+
+
+def folded_numbers(numbers: Sequence[int]) -> str:
+    """4-7, 12; of many the first."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    texts = [str(low) if low == high else f"{low}-{high}" for low, high in spans]
+    return ", ".join(texts[:MOST_SPANS]) + (" …" if len(texts) > MOST_SPANS else "")
 
 
 def slower_text(ratio: float) -> str:
