@@ -70,7 +70,7 @@ def plot_gantt(
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     seconds = colours.classes(drawn, split(drawn)[0])
     main = axes[-1]
-    used = _draw_strips(main, drawn, seconds, window)
+    used = draw_strips(main, drawn, seconds, window)
     _draw_phases(main, drawn, window)
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
@@ -87,18 +87,7 @@ def plot_gantt(
     _draw_steps(main, drawn, window)
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
-    names = colours.labels(is_estimated(drawn), not_separated(drawn))
-    figure.legend(
-        handles=[
-            Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
-            for place, style in enumerate(colours.CALLS)
-            if place in used
-        ],
-        loc="outside lower center",
-        ncols=5,
-        frameon=False,
-        fontsize=9,
-    )
+    draw_legend(figure, drawn, used)
     entitle(figure, _title(trace, chosen, window, unit, factor), foot(trace))
     write_picture(figure, path)
     return window
@@ -156,7 +145,7 @@ def _extent(trace: Trace) -> tuple[float, float]:
     return low, high if high > low else low + 1e-9
 
 
-def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":
+def draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":
     """Fills a strip a rank, each column of pixels by the shares of its time; returns the classes that can be seen."""
     palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
     used: set[int] = set()
@@ -177,6 +166,17 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
     axis.set_xlim(window.low_s, window.high_s)
     axis.set_ylim(len(window.ranks) - 0.5, -0.62)
     return used
+
+
+def draw_legend(figure: Any, trace: Trace, used: "set[int]") -> None:
+    """What the colours of strips mean, of these classes."""
+    names = colours.labels(is_estimated(trace), not_separated(trace))
+    handles = [
+        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
+        for place, style in enumerate(colours.CALLS)
+        if place in used
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
 
 def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:

@@ -25,6 +25,8 @@ from lepaute.study.slow_job.wording import advice_of, group_text, sentence_of, s
 
 #: Of the usual time: a suspect that adds less is no cause.
 LEAST_CAUSE = 0.01
+#: Less is 0 in a text.
+SHOWN = 0.0005
 #: With fewer usual runs nothing is decided.
 FEWEST_USUAL = 3
 #: Parts by which the remainder is shown.
@@ -110,6 +112,8 @@ class SlowJob:
         remainder = self.remainder
         if remainder.low is not None and remainder.low > 0:
             end = f"A further {_share(remainder)} has no cause that stands out; {self._where()}"
+        elif abs(remainder.value) < SHOWN:
+            end = "Nothing else differs from chance"
         else:
             end = f"The rest, {percent(remainder.value)}, is not told from chance"
         return ". ".join([text, *named, end])
