@@ -1,26 +1,42 @@
 """`lepaute why` on made recordings: is the cause named that was planted, how large, and is nobody accused falsely?
 
-Fixed before the first result: a solver (`support/slow_jobs.py`) is simulated on dahu with all layers of its uncertainty,
-on 16 ranks of four nodes, 8 of eight or 16 of two. A case has one slow run and 3, 5, 8 or 12 usual ones, all of their
-own seeds. In three of four cases something is planted in the slow run, its size and place drawn: a node that computes
-8 to 30 % slower, a core 15 to 50 % from an iteration on, an operator that takes 8 to 30 % longer, messages between two
-nodes that take three to five times as long, an MPI_Allreduce of other messages, a rank that waits for its core or for
-files. The planted cause is kept aside; it is opened when all answers are there. What it really adds is the time of the
-run less that of the same seed without it, over the mean of the usual runs.
+Fixed before the first result: a solver (`support/slow_jobs.py`) is simulated on dahu with all layers of its
+uncertainty, on 16 ranks of four nodes, 8 of eight or 16 of two. A case has one slow run and 3, 5, 8 or 12 usual ones,
+all of their own seeds. In three of four cases something is planted in the slow run, its size and place drawn: a node
+that computes 8 to 30 % slower, a core 15 to 50 % from an iteration on, an operator that takes 8 to 30 % longer,
+messages between two nodes that are three to five times as large, an MPI_Allreduce of other messages, a rank that waits
+for its core or for files. The planted cause is kept aside; it is opened when all answers are there. What it really adds
+is the time of the run less that of the same seed without it, over the mean of the usual runs.
+
+Since then groups are held to contain each other where they have 95 % of the time in common: in a first run, which met
+all goals, three links of 26 were taken for those within their nodes. The cases were then drawn anew, by another seed.
 
 A cause is right if it is of the planted part of the run and of its place (of a slow core: of its node, too, where that
 has one rank); where two or three are named as alternatives, one of them.
 
-Goals: where it adds 3 % or more, and five usual runs or more are there, the right cause is first in 90 %; in 5 % at most
-of the runs in which nothing is planted any cause is named, and in 5 % at most of the others a wrong one; what it really
-adds is inside of its interval in 90 %, where the right one is first.
+Goals: where it adds 3 % or more, and five usual runs or more are there, the right cause is first in 90 %; in 5 % at
+most of the runs in which nothing is planted any cause is named, and in 5 % at most of the others a wrong one; what it
+really adds is inside of its interval in 90 %, where the right one is first.
 """
 
 import numpy as np
 import pandas
 from support.report import Goal, Options, at_least, at_most, markdown, run_study, say
-from support.slow_jobs import ALGORITHM, CAUSES, CORE, FILES, LAYOUTS, LINK, NO_CORE, NODE, NONE, SITE
-from support.slow_jobs import Planted, drawn, recording
+from support.slow_jobs import (
+    ALGORITHM,
+    CAUSES,
+    CORE,
+    FILES,
+    LAYOUTS,
+    LINK,
+    NO_CORE,
+    NODE,
+    NONE,
+    SITE,
+    Planted,
+    drawn,
+    recording,
+)
 
 from lepaute.study.slow_job.course import ASLEEP, COLLECTIVE, COMPUTE, MESSAGE
 from lepaute.study.slow_job.course import NO_CORE as WAITING
@@ -74,7 +90,7 @@ def simulated(options: Options) -> pandas.DataFrame:
                 "share": first.value if first else np.nan,
                 "low": first.low if first else np.nan,
                 "high": first.high if first else np.nan,
-                "longer": answer.longer.value,
+                "excess": answer.excess.value,
                 "answer": answer.answer,
             }
         )
@@ -88,7 +104,7 @@ def seed_of(number: int) -> int:
 
 def case(number: int, *, only_run: bool = False):  # type: ignore[no-untyped-def]
     """The slow run, the usual ones, what is planted, and the layout."""
-    rng = np.random.default_rng([62, number])
+    rng = np.random.default_rng([63, number])
     layout, count = int(rng.integers(len(LAYOUTS))), int(rng.choice(USUAL))
     cause = NONE if rng.random() < 0.25 else str(rng.choice(CAUSES[1:]))
     planted = drawn(rng, cause, layout)

@@ -210,7 +210,6 @@ class Command(_Help, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer's, which takes the last value of an option that is given twice; InputError for one, but a flag."""
-        args = self._spread(args)
         _, _, order = self.make_parser(ctx).parse_args([*args])
         again = [item for at, item in enumerate(order) if item in order[:at]]
         twice = [item for item in again if not (item.multiple or getattr(item, "is_flag", False))]
@@ -221,20 +220,6 @@ class Command(_Help, TyperCommand):
             once = f": {name} {','.join(values)}" if takes_list else ""
             raise InputError(f"{name} is given twice; give it once{once}")
         return super().parse_args(ctx, args)
-
-    def _spread(self, args: list[str]) -> list[str]:
-        """The same, where an option of several files (FILE...) stands before each of the words after it."""
-        several = {flag for item in self.params if str(item.metavar) == "FILE..." for flag in item.opts if flag[0] == "-"}
-        end = args.index("--") if "--" in args else len(args)
-        spread: list[str] = []
-        flag = ""
-        for word in args[:end]:
-            if word.startswith("-"):
-                flag = word if word in several else ""
-            elif flag and spread[-1] != flag:
-                spread.append(flag)
-            spread.append(word)
-        return spread + args[end:]
 
     def invoke(self, ctx: Any) -> Any:
         """As Typer's; a refusal that begins with the Python name of an argument has the option instead."""

@@ -98,8 +98,7 @@ def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
     if not present:
         raise InputError("the trace is empty: nothing to draw")
     if ranks is not None:
-        missing = sorted(set(ranks) - set(present))
-        if missing:
+        if missing := sorted(set(ranks) - set(present)):
             raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
         return sorted(set(ranks))
     return evenly(present, MAX_RANKS)
@@ -171,11 +170,8 @@ def draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) 
 def draw_legend(figure: Any, trace: Trace, used: "set[int]") -> None:
     """What the colours of strips mean, of these classes."""
     names = colours.labels(is_estimated(trace), not_separated(trace))
-    handles = [
-        Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
-        for place, style in enumerate(colours.CALLS)
-        if place in used
-    ]
+    styles = [(colours.CALLS[place].colour, names[place]) for place in sorted(used)]
+    handles = [Patch(facecolor=colour, edgecolor="#555555", lw=0.6, label=label) for colour, label in styles]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
 
@@ -231,9 +227,8 @@ def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window
     shares = binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
     at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
     unit, factor = time_unit(whole.high_s, 10.0)
-    axis.stackplot(
-        at * factor, shares[:, : colours.NOTHING].T, colors=[style.colour for style in colours.CALLS], linewidth=0
-    )
+    palette = [style.colour for style in colours.CALLS]
+    axis.stackplot(at * factor, shares[:, : colours.NOTHING].T, colors=palette, linewidth=0)
     axis.axvspan(window.low_s * factor, window.high_s * factor, color="none", ec="black", lw=1.4, zorder=5)
     axis.set_xlim(whole.low_s * factor, whole.high_s * factor)
     axis.set_ylim(0, 1)

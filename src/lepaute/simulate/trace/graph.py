@@ -22,7 +22,7 @@ from lepaute.simulate.trace.messages import (
     completions,
     match_messages,
 )
-from lepaute.simulate.trace.table import MPI, Trace
+from lepaute.simulate.trace.table import Trace
 
 #: Values of all nodes that are held at once.
 MOST_VALUES = 1 << 25
@@ -66,7 +66,7 @@ def waits_of(trace: Trace) -> Waits:
 
 def _next_wait(trace: Trace, posted: NDArray[Any]) -> NDArray[Any]:
     """The next MPI_Waitall of the rank of each row, where it names no requests; -1 where there is none."""
-    waits = numpy.flatnonzero(trace.named("MPI_Waitall") & (trace.kind == MPI) & (trace.completion < 0))
+    waits = numpy.flatnonzero(trace.named("MPI_Waitall") & (trace.completion < 0))
     if not len(waits):
         return numpy.full(len(posted), -1)
     after = waits[numpy.searchsorted(waits, posted).clip(max=len(waits) - 1)]
@@ -85,8 +85,10 @@ def _collective_waits(trace: Trace) -> tuple[NDArray[Any], ...]:
     blocking = trace.named(COLLECTIVES)[rows]
     ends = numpy.where(blocking, rows, completions(trace)[rows])
     is_root = trace.peer[rows] == trace.rank[rows]
-    blocks = {form: frozenset((*form, *(name for name, does in BLOCKING_OF.items() if does in form))) for form in
-              (ALL_TO_ALL, FROM_ROOT, TO_ROOT)}
+    blocks = {
+        form: frozenset((*form, *(name for name, does in BLOCKING_OF.items() if does in form)))
+        for form in (ALL_TO_ALL, FROM_ROOT, TO_ROOT)
+    }
     everybody = numpy.ones(len(rows), dtype=bool)
     joins, waits = numpy.zeros(len(rows), dtype=bool), numpy.zeros(len(rows), dtype=bool)
     for form, who, whom in (
@@ -141,7 +143,7 @@ class Graph:
 
 def _levels(count: int, before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
     """The longest way to each node, in edges; -1 in a circle and behind it."""
-    order = numpy.argsort(before, kind="stable")
+    order = numpy.argsort(before)
     targets = after[order].tolist()
     begin = numpy.searchsorted(before[order], numpy.arange(count + 1)).tolist()
     missing = numpy.bincount(after, minlength=count).tolist()

@@ -11,7 +11,7 @@ from lepaute.kit.text import counted
 from lepaute.simulate.trace.breakdown import with_own_code
 from lepaute.simulate.trace.graph import Graph, waits_of
 from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, PROBES
-from lepaute.simulate.trace.table import COMPUTING, GAPS, KERNEL, MPI, PHASE, SLEEPING, WAITING, Trace
+from lepaute.simulate.trace.table import COMPUTING, GAPS, PHASE, SLEEPING, WAITING, Trace
 
 #: Longer recordings are refused: the graph takes some hundred bytes a call, and minutes.
 MOST_CALLS = 2_000_000
@@ -81,8 +81,8 @@ class Course:
         operation = slots + calls
         before = [place, call, place[self.edges[1]], place[self.joins[0]], operation + self.awaits[1]]
         after = [call, place + 1, call[self.edges[0]], operation + self.joins[1], call[self.awaits[0]]]
-        optional = numpy.repeat([False, False, True, False, True], [len(each) for each in before])
-        operations = int(max((each.max(initial=-1) for each in (self.joins[1], self.awaits[1])), default=-1)) + 1
+        optional = numpy.repeat([False, False, True, False, True], [len(nodes) for nodes in before])
+        operations = int(max((numbers.max(initial=-1) for numbers in (self.joins[1], self.awaits[1])), default=-1)) + 1
         ends = numpy.full(slots, -numpy.inf)
         ends[place] = self.start_s
         last = numpy.flatnonzero(numpy.isinf(ends))
@@ -98,7 +98,7 @@ def course_of(trace: Trace, where: str) -> Course:
     trace = with_own_code(trace)
     trace = trace.where((trace.thread == 0) & (trace.kind != PHASE))
     looks = trace.named(PROBES) & (trace.n > 0) & (trace.completion < 0)
-    is_call = (trace.kind == MPI) & ~looks
+    is_call = trace.named(name for name in trace.names if name.startswith("MPI_")) & ~looks
     rows = numpy.flatnonzero(is_call)
     if not len(rows):
         raise InputError(f"{where}: has no calls of MPI, by which runs are compared; record the program's ranks")
@@ -116,7 +116,7 @@ def course_of(trace: Trace, where: str) -> Course:
     waiting, awaited = number[waits.waiting], waits.awaited
     begun, ended = start[rows], end[rows]
     ready, link = begun.copy(), numpy.where(trace.peer[rows] >= 0, trace.peer[rows], -1)
-    order = numpy.argsort(begun[other], kind="stable")
+    order = numpy.argsort(begun[other])
     late = order[begun[other[order]] > begun[row[order]]]
     link[row[order]] = trace.rank[rows][other[order]]
     ready[row[late]] = begun[other[late]]  # in the order of time: the last stays
@@ -205,6 +205,7 @@ def _pieces(
     begins, lasts = numpy.zeros(len(ranks)), numpy.zeros(len(ranks))
     is_call = numpy.zeros(len(trace), dtype=bool)
     is_call[rows] = True
+    computing = trace.named(COMPUTING)
     known = {WAITING: (NO_CORE, ""), SLEEPING: (ASLEEP, ""), **{name: (UNRECORDED, name) for name in GAPS}}
     shown = [trace.metadata.get(name) or () for name in ("begins_s", "ends_s")]
     for at, rank in enumerate(ranks.tolist()):
@@ -212,27 +213,27 @@ def _pieces(
         begins[at] = min(float(shown[0][rank]) if rank < len(shown[0]) else 0.0, float(start[low]))
         lasts[at] = end[low:high].max()
         calls = low + numpy.flatnonzero(is_call[low:high])
-        mine = low + numpy.flatnonzero(~is_call[low:high])
+        pieces = low + numpy.flatnonzero(~is_call[low:high])
         first = int(numpy.searchsorted(rows, low)) + at  # the rank's first slot
-        place = numpy.searchsorted(calls, mine)
-        own = (trace.kind[mine] == KERNEL) & trace.named(COMPUTING)[mine]
+        place = numpy.searchsorted(calls, pieces)
+        is_program = computing[pieces]
         names = ["the beginning", *(trace.names[code] for code in trace.name[calls].tolist()), "the end"]
-        for row, where, is_own in zip(mine.tolist(), place.tolist(), own.tolist(), strict=True):
+        for row, where, is_code in zip(pieces.tolist(), place.tolist(), is_program.tolist(), strict=True):
             name = trace.names[int(trace.name[row])]
             if looks[row]:
                 whats.append((PROBING, name))
-            elif is_own:
+            elif is_code:
                 whats.append((COMPUTE, f"its code between {names[where]} and {names[where + 1]}"))
             else:
                 whats.append(known.get(name) or (COMPUTE, name))
         slots.append(first + place)
-        seconds.append(end[mine] - start[mine])
+        seconds.append(end[pieces] - start[pieces])
         # What no row accounts for: a simulation may leave some time out, and ranks may begin later than others.
         bounds_low = numpy.concatenate(([0.0], end[calls]))
         bounds_high = numpy.concatenate((start[calls], [lasts[at]]))
-        rest = bounds_high - bounds_low - numpy.bincount(place, seconds[-1], minlength=len(calls) + 1)
-        gap = numpy.flatnonzero(numpy.abs(rest) > 1e-12)
+        missing_s = bounds_high - bounds_low - numpy.bincount(place, seconds[-1], minlength=len(calls) + 1)
+        gap = numpy.flatnonzero(numpy.abs(missing_s) > 1e-12)
         slots.append(first + gap)
-        seconds.append(rest[gap])
+        seconds.append(missing_s[gap])
         whats.extend([(UNRECORDED, "")] * len(gap))
     return numpy.concatenate(slots), tuple(whats), numpy.concatenate(seconds), begins, lasts

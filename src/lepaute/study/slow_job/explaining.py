@@ -1,15 +1,17 @@
 """Why did this run take longer than usual? Its recording beside those of usual runs of the same program."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
+from lepaute.kit.later import later
+from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, moment, percent
 from lepaute.simulate.trace import Trace, read_trace
@@ -22,6 +24,11 @@ from lepaute.study.slow_job.matching import Pieces, matched
 from lepaute.study.slow_job.shares import Estimate, estimate, shares
 from lepaute.study.slow_job.suspects import NODE, Group, Suspect, suspects_of
 from lepaute.study.slow_job.wording import advice_of, group_text, sentence_of, share_text
+
+if TYPE_CHECKING:
+    from lepaute.study.slow_job import support
+else:
+    support = later("lepaute.study.slow_job.support")
 
 #: Of the usual time: a suspect that adds less is no cause.
 LEAST_CAUSE = 0.01
@@ -74,16 +81,16 @@ class SlowJob:
     """The answer to `why`.
 
     time_s, usual_s : of the run, and of the usual runs, in seconds
-    longer     : relative to their mean; the interval is that of the difference of a further run
+    excess     : relative to their mean; the interval is that of the difference of a further run
     chance     : half of the 95 % prediction interval of a usual run, relative; None with one usual run
     causes     : the largest first;  harmless : what took longer without making the run longer
-    remainder  : what is left of `longer`, by part and in all
+    remainder  : what is left of `excess`, by part and in all
     state      : "named", "nothing" stands out, or "undecided"
     """
 
     time_s: float
     usual_s: tuple[float, ...]
-    longer: Estimate
+    excess: Estimate
     chance: float | None
     causes: tuple[Cause, ...]
     harmless: tuple[Cause, ...]
@@ -92,13 +99,13 @@ class SlowJob:
     state: State
     tests: int
     caveats: tuple[str, ...]
-    support: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
     @property
     def answer(self) -> str:
         """18 % longer than usual (chance alone: up to 5 %). Node n17 computes 12 % slower: 14 % (95 %: 11 to 17 %)."""
-        way = "longer" if self.longer.value >= 0 else "shorter"
-        text = f"{percent(abs(self.longer.value))} {way} than usual"
+        way = "longer" if self.excess.value >= 0 else "shorter"
+        text = f"{percent(abs(self.excess.value))} {way} than usual"
         if self.chance is None:
             return f"{text}; one usual run does not show what is chance, so nothing is decided: record more"
         text += f" (chance alone: up to {percent(self.chance)})"
@@ -124,12 +131,9 @@ class SlowJob:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        document = {"answer": self.answer, **asdict(self)}
-        return document
+        return {"answer": self.answer, **asdict(self)}
 
     def _repr_html_(self) -> str:
-        from lepaute.kit.notebook import facts_html
-
         facts = [(cause.sentence, _share(cause.share)) for cause in self.causes]
         return facts_html(self.answer, facts, self.caveats)
 
@@ -142,7 +146,9 @@ def _or_else(cause: Cause) -> str:
     return "".join(f", or {other}" for other in cause.or_else)
 
 
-def why(run: "str | Path | Trace", usual: "Sequence[str | Path | Trace]", *, store: str | Path | None = None) -> SlowJob:
+def why(
+    run: "str | Path | Trace", usual: "Sequence[str | Path | Trace]", *, store: str | Path | None = None
+) -> SlowJob:
     """Why a recorded run took longer than usual.
 
     Parameters
@@ -176,11 +182,7 @@ def explained(
     pieces = matched(courses[0], courses[1:])
     answer = _explained(courses, pieces, _caveats(courses, pieces, names))
     if store is not None:
-        from dataclasses import replace
-
-        from lepaute.study.slow_job.support import supported
-
-        answer = replace(answer, support=supported(courses[0].trace, store))
+        answer = replace(answer, known=support.supported(courses[0].trace, store))
     return answer, tuple(courses), pieces
 
 
@@ -197,7 +199,9 @@ def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
     run = courses[0]
     for course, name in zip(courses, names, strict=True):
         if how := course.trace.metadata.get("ended_by"):
-            raise InputError(f"{name}: ended by {how}, so how long it takes is not known; give a run that came to its end")
+            raise InputError(
+                f"{name}: ended by {how}, so how long it takes is not known; give a run that came to its end"
+            )
     known = set(run.key.tolist())
     program = str(run.trace.metadata.get("application") or "")
     for course, name in zip(courses[1:], names[1:], strict=True):
@@ -220,11 +224,13 @@ def _caveats(courses: Sequence[Course], pieces: Pieces, names: Sequence[str]) ->
     metadata = courses[0].trace.metadata
     texts = list(caveats_of(metadata))
     for course, name in zip(courses[1:], names, strict=True):
-        texts += [f"{name} is of other parameters: {text}" for text in parameters_that_differ(metadata, course.trace.metadata)]
+        texts += [
+            f"{name} is of other parameters: {text}" for text in parameters_that_differ(metadata, course.trace.metadata)
+        ]
         if _layout(course) != _layout(courses[0]):
             texts.append(f"{name} had its ranks otherwise on nodes: what messages take is not comparable")
         if course.trace.metadata.get("mpi") != metadata.get("mpi"):
-            texts.append(f"{name} used another MPI library: {str(course.trace.metadata.get('mpi')):.60}")
+            texts.append(f"{name} used another MPI library: {course.trace.metadata.get('mpi')!s:.60}")
     if pieces.followed < 1:
         texts.append(
             f"{percent(1 - pieces.followed)} of the ranks of usual runs made other calls, or in another order: their "
@@ -254,7 +260,7 @@ def _explained(courses: Sequence[Course], pieces: Pieces, caveats: tuple[str, ..
     seconds, course_s = shares(pieces, [*parts, *by_part.values(), silent])
     relative = seconds / usual
     total = (pieces.time_s[0] - pieces.time_s[1:]) / usual
-    longer = estimate(total)
+    excess = estimate(total)
     causes, harmless, no_part = [], [], total.copy()
     for place, suspect in enumerate(suspects):
         share = estimate(relative[:, place])
@@ -268,14 +274,14 @@ def _explained(courses: Sequence[Course], pieces: Pieces, caveats: tuple[str, ..
     other = relative[:, -1] + course_s / usual
     if numpy.abs(other).max() > 0.002:
         remainders["other calls, and what was not recorded"] = estimate(other)
-    chance = None if longer.high is None else longer.high - longer.value
+    chance = None if excess.high is None else excess.high - excess.value
     state: State = "named" if causes else "undecided"
-    if not causes and chance is not None and len(courses) > FEWEST_USUAL and longer.value <= chance:
+    if not causes and chance is not None and len(courses) > FEWEST_USUAL and excess.value <= chance:
         state = "nothing"
     return SlowJob(
         float(pieces.time_s[0]),
         tuple(pieces.time_s[1:].tolist()),
-        longer,
+        excess,
         chance,
         tuple(sorted(causes, key=lambda cause: -cause.share.value)),
         tuple(harmless),
@@ -319,7 +325,7 @@ def _slow_ranks(trace: Trace, pieces: Pieces, group: Group) -> list[int]:
 
 def began_s(pieces: Pieces, group: Group) -> float | None:
     """When the group became slower, in seconds of the slow run; None where its level did not change, or cannot tell."""
-    order = group.pieces[numpy.argsort(pieces.date_s[group.pieces], kind="stable")]
+    order = group.pieces[numpy.argsort(pieces.date_s[group.pieces])]
     slow, usual = pieces.weight_s[order, 0], pieces.weight_s[order, 1:].mean(axis=1)
     ranks = len(numpy.unique(pieces.rank[order]))
     dates = pieces.date_s[order]
@@ -372,6 +378,8 @@ def facts_of(answer: SlowJob, courses: Sequence[Course]) -> list[tuple[str, str]
         ("usual", f"{counted(len(times), 'run')}: {times.mean():.4g} s{spread}"),
     ]
     facts += [("do", cause.advice[:1].lower() + cause.advice[1:]) for cause in answer.causes]
-    facts += [("beside", f"{cause.sentence}, which adds nothing sure: {_share(cause.share)}") for cause in answer.harmless]
-    facts += [("store", text) for text in answer.support]
+    facts += [
+        ("beside", f"{cause.sentence}, which adds nothing sure: {_share(cause.share)}") for cause in answer.harmless
+    ]
+    facts += [("store", text) for text in answer.known]
     return facts

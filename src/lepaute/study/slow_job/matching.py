@@ -61,9 +61,7 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
         call_what = _coded(course.call_what, codes)
         piece_what = _coded(course.piece_what, codes)
         its_calls = _by_rank(course)
-        same = {
-            rank: numpy.array_equal(course.key[its_calls[rank]], slow.key[slow_calls[rank]]) for rank in slow.ranks
-        }
+        same = {rank: numpy.array_equal(course.key[its_calls[rank]], slow.key[slow_calls[rank]]) for rank in slow.ranks}
         differing += [(run, rank) for rank, is_same in same.items() if not is_same]
         shift = {rank: slow_calls[rank].start - its_calls[rank].start for rank in slow.ranks}
         slot_rank = course.slot_rank
@@ -76,7 +74,7 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
         runs.append(numpy.full(len(place) + len(call_place), run))
         rank = numpy.concatenate((slot_rank[course.slot], course.rank))
         sums.append(_sums(rank, numpy.concatenate(whats[-2:]), numpy.concatenate(seconds[-2:])))
-    key, what, run_of, second = (numpy.concatenate(each) for each in (keys, whats, runs, seconds))
+    key, what, run_of, second = (numpy.concatenate(parts) for parts in (keys, whats, runs, seconds))
     inside = key >= 0
     width = len(codes)
     distinct, piece = numpy.unique((key * width + what)[inside], return_inverse=True)
@@ -118,8 +116,8 @@ def _links(slow: Course, call: NDArray[Any], nodes: NDArray[Any]) -> tuple[NDArr
     partner = numpy.concatenate((slow.rank[slow.edges[1]], slow.link[single]))
     ends = numpy.sort(numpy.stack((nodes[slow.rank[calls]], nodes[partner]), axis=1), axis=1)
     triples = numpy.unique(numpy.column_stack((calls, ends)), axis=0)
-    order = numpy.argsort(call, kind="stable")
-    low, high = (numpy.searchsorted(call[order], triples[:, 0], side=side) for side in ("left", "right"))
+    order = numpy.argsort(call)
+    low, high = (numpy.searchsorted(call[order], triples[:, 0] + more) for more in (0, 1))
     repeats = high - low
     first = numpy.repeat(low - numpy.cumsum(repeats) + repeats, repeats)
     return order[first + numpy.arange(repeats.sum())], numpy.repeat(triples[:, 1:], repeats, axis=0)
@@ -149,7 +147,7 @@ def _coded(parts: Sequence[tuple[str, str]], codes: dict[tuple[str, str], int]) 
 def _sums(rank: NDArray[Any], what: NDArray[Any], seconds: NDArray[Any]) -> dict[tuple[int, int], float]:
     pairs, place = numpy.unique(numpy.stack((rank, what), axis=1), axis=0, return_inverse=True)
     totals = numpy.bincount(place.reshape(-1), seconds, minlength=len(pairs))
-    return {(int(one), int(other)): total for (one, other), total in zip(pairs, totals.tolist(), strict=True)}
+    return {(int(first), int(second)): total for (first, second), total in zip(pairs, totals.tolist(), strict=True)}
 
 
 def _scale(
@@ -161,9 +159,9 @@ def _scale(
     sums: Sequence[dict[tuple[int, int], float]],
 ) -> None:
     """Gives the pieces of a rank that took another course in a run the slow run's times, scaled to that run's sums."""
-    mine = numpy.flatnonzero(rank == its_rank)
-    for code in numpy.unique(what[mine]).tolist():
-        rows = mine[what[mine] == code]
-        here, there = (sums[place].get((its_rank, code), 0.0) for place in (0, run))
-        share = weight[rows, 0] / here if here > 0 else numpy.full(len(rows), 1.0 / len(rows))
-        weight[rows, run] = share * there
+    here = numpy.flatnonzero(rank == its_rank)
+    for code in numpy.unique(what[here]).tolist():
+        rows = here[what[here] == code]
+        slow_s, usual_s = (sums[place].get((its_rank, code), 0.0) for place in (0, run))
+        share = weight[rows, 0] / slow_s if slow_s > 0 else numpy.full(len(rows), 1.0 / len(rows))
+        weight[rows, run] = share * usual_s

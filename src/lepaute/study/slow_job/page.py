@@ -48,14 +48,16 @@ def page(answer: SlowJob, courses: Sequence[Course], pieces: Pieces, command: st
         beware=list(answer.caveats),
         pictures=[
             {
-                "svg": Markup(figure_svg(behind(courses, ranks, named), "How far calls of ranks are behind usual, over time.")),
-                "caption": "How far behind usual each rank is when its calls end: the mean over the usual runs that made "
-                "the same calls; red: ranks that causes name; grey: the usual runs. Where the runs part, the lines rise.",
+                "svg": Markup(
+                    figure_svg(behind(courses, ranks, named), "How far calls of ranks are behind usual, over time.")
+                ),
+                "caption": "How far behind usual each rank is when its calls end: the mean over the usual runs that "
+                "made the same calls; red: ranks that causes name; grey: usual runs. Where runs part, the lines rise.",
             },
             {
                 "svg": Markup(figure_svg(beside(courses, pieces, ranks), "Calls over time of both runs.")),
-                "caption": "What ranks do over time. Above: the slow run; below: the usual run whose time is nearest to "
-                "the mean.",
+                "caption": "What ranks do over time. Above: the slow run; below: the usual run whose time is nearest "
+                "to the mean.",
             },
         ],
         shown=[records_table("What made it longer", causes)],
@@ -105,13 +107,13 @@ def _ranks_shown(named: Sequence[int], course: Course) -> list[int]:
 
 
 def _lag(course: Course, others: Sequence[Course], rank: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """When calls of the rank end, and how long after the mean of the others that made the same calls; None: none did."""
-    mine = course.rank == rank
-    alike = [other for other in others if numpy.array_equal(other.key[other.rank == rank], course.key[mine])]
-    if not alike:
+    """When calls of the rank end, and how long after the mean of others that made the same calls; None: none did."""
+    here = course.rank == rank
+    followed = [other for other in others if numpy.array_equal(other.key[other.rank == rank], course.key[here])]
+    if not followed:
         return None
-    usual = numpy.mean([other.end_s[other.rank == rank] for other in alike], axis=0)
-    return course.end_s[mine], course.end_s[mine] - usual
+    usual = numpy.mean([other.end_s[other.rank == rank] for other in followed], axis=0)
+    return course.end_s[here], course.end_s[here] - usual
 
 
 def behind(courses: Sequence[Course], ranks: Sequence[int], named: Sequence[int]) -> "Figure":

@@ -26,8 +26,10 @@ def supported(trace: Trace, store: str | Path) -> tuple[str, ...]:
     day = _day_of(trace)
     with lepaute_watch.open(store, create=False) as watch:
         known = watch.nodes()
-        names = {host: sorted(node for text in (host, host.split(".")[0]) for node in _named(known, text)) for host in hosts}
-        nodes = sorted({node for found in names.values() for node in found})
+        names = {
+            host: sorted(node for text in (host, host.split(".")[0]) for node in _named(known, text)) for host in hosts
+        }
+        nodes = sorted({node for nodes_of in names.values() for node in nodes_of})
         lines = [f"it has no values of {host}" for host in hosts if not names[host]]
         if not nodes:
             return tuple(lines)
@@ -39,7 +41,7 @@ def supported(trace: Trace, store: str | Path) -> tuple[str, ...]:
         ]
         lines += [
             f"{event.date}: {event.reason} ({event.nodes.text})"
-            for event in watch.changelog.events
+            for event in watch.changelog().events
             if _is_recent(event, day) and event.nodes.among(nodes)
         ]
     return tuple(lines) or (f"nothing is known to be worse on {', '.join(hosts)}",)

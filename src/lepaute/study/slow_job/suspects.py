@@ -109,7 +109,9 @@ def _of_messages(pieces: Pieces) -> Iterator[Group]:
     """By link and node, where these are not nearly all messages; and everywhere."""
     ends, touched = pieces.link, pieces.touched
     everywhere = numpy.flatnonzero(pieces.of(MESSAGE, CALL))
-    chosen = [(LINK, (low, high), (ends == (low, high)).all(axis=1)) for low, high in numpy.unique(ends, axis=0).tolist()]
+    chosen: list[tuple[str, tuple[int, ...], NDArray[Any]]] = [
+        (LINK, (low, high), (ends == (low, high)).all(axis=1)) for low, high in numpy.unique(ends, axis=0).tolist()
+    ]
     chosen += [(NODE, (node,), (ends == node).any(axis=1)) for node in numpy.unique(ends).tolist()]
     for axis, place, rows in chosen:
         group = Group(MESSAGE, axis, "", place, numpy.unique(touched[rows]))
@@ -204,7 +206,7 @@ def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> l
         if tests.p_value[best] * count > level:
             break
         clear = tests.p_value * count <= level
-        best = _narrower(groups, tests, clear, _wider(pieces, groups, best, out, level))
+        best = _narrower(pieces, groups, tests, clear, _wider(pieces, groups, best, out, level))
         without = out.copy()
         without[groups[best].pieces] = True
         again = _tested(pieces, groups, without)
@@ -212,17 +214,17 @@ def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> l
         others = [
             groups[at]
             for at in numpy.flatnonzero(rivals).tolist()
-            if _excludes(groups[best], groups[at]) and _explains(pieces, groups[at], groups[best], out, level / count)
+            if _excludes(pieces, groups[best], groups[at])
+            and _explains(pieces, groups[at], groups[best], out, level / count)
         ]
         p_value = min(1.0, float(tests.p_value[best]) * count)
         ratio, usual_s, extra_s = (float(values[best]) for values in (tests.ratio, tests.usual_s, tests.extra_s))
-        pieces_left = groups[best].pieces[~out[groups[best].pieces]]
-        group = replace(groups[best], pieces=pieces_left)
+        group = replace(groups[best], pieces=groups[best].pieces[~out[groups[best].pieces]])
         suspect = Suspect(group, p_value, ratio, usual_s, extra_s, tuple(others), count)
         out = without
-        alike = [at for at, former in enumerate(suspects) if _are_ranks_alike(former, suspect)]
-        if alike:
-            suspects[alike[0]] = _joined(suspects[alike[0]], suspect)
+        merged = [at for at, former in enumerate(suspects) if _are_ranks(former, suspect)]
+        if merged:
+            suspects[merged[0]] = _joined(suspects[merged[0]], suspect)
         elif len(suspects) < MOST_SUSPECTS:
             suspects.append(suspect)
         else:
@@ -238,7 +240,7 @@ def _wider(pieces: Pieces, groups: Sequence[Group], chosen: int, out: NDArray[An
     holders = [
         at
         for at, other in enumerate(groups)
-        if other.part == group.part and len(other.pieces) > len(group.pieces) and _holds(other, group)
+        if other.part == group.part and len(other.pieces) > len(group.pieces) and _holds(pieces, other, group)
     ]
     if not holders:
         return chosen
@@ -248,7 +250,7 @@ def _wider(pieces: Pieces, groups: Sequence[Group], chosen: int, out: NDArray[An
     return min(slower, key=lambda at: len(groups[at].pieces), default=chosen)
 
 
-def _narrower(groups: Sequence[Group], tests: _Tests, clear: NDArray[Any], chosen: int) -> int:
+def _narrower(pieces: Pieces, groups: Sequence[Group], tests: _Tests, clear: NDArray[Any], chosen: int) -> int:
     """The smallest group within the chosen one that stands out by itself and has most of what is more."""
     inside = [
         at
@@ -256,16 +258,19 @@ def _narrower(groups: Sequence[Group], tests: _Tests, clear: NDArray[Any], chose
         if clear[at]
         and other.part == groups[chosen].part
         and tests.extra_s[at] >= MOST_OF * tests.extra_s[chosen]
-        and _holds(groups[chosen], other)
+        and _holds(pieces, groups[chosen], other)
     ]
     return min(inside, key=lambda at: len(groups[at].pieces), default=chosen)
 
 
-def _holds(group: Group, other: Group) -> bool:
-    return bool(numpy.isin(other.pieces, group.pieces, assume_unique=True).all())
+def _holds(pieces: Pieces, group: Group, other: Group) -> bool:
+    """Whether nearly all of the time of another group is the group's, too."""
+    seconds = pieces.weight_s[other.pieces].sum(axis=1)
+    common = numpy.isin(other.pieces, group.pieces, assume_unique=True)
+    return bool(seconds[common].sum() >= NEARLY_ALL * seconds.sum())
 
 
-def _are_ranks_alike(former: Suspect, suspect: Suspect) -> bool:
+def _are_ranks(former: Suspect, suspect: Suspect) -> bool:
     groups = (former.group, suspect.group)
     return groups[0].part == groups[1].part and groups[0].axis == groups[1].axis == RANK
 
@@ -292,7 +297,6 @@ def _explains(pieces: Pieces, group: Group, other: Group, out: NDArray[Any], lev
     return bool(_tested(pieces, [other], without).p_value[0] > level)
 
 
-def _excludes(chosen: Group, other: Group) -> bool:
+def _excludes(pieces: Pieces, chosen: Group, other: Group) -> bool:
     """Whether another group is another explanation: one that is a part of it, or of which it is one, is not."""
-    common = len(numpy.intersect1d(chosen.pieces, other.pieces))
-    return common < min(len(chosen.pieces), len(other.pieces))
+    return not (_holds(pieces, chosen, other) or _holds(pieces, other, chosen))

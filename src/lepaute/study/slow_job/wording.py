@@ -71,16 +71,16 @@ def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: 
         text = f"{who} {doing} {seconds(usual + suspect.extra_s)}, usually {seconds(usual)}{when}"
     elif group.part == COMPUTE and group.axis in (NODE, RANK):
         verb = "compute" if group.axis == RANK and len(group.place) > 1 else "computes"
-        text = f"{place} {verb} {slower_text(suspect.ratio)}{_on(on_ranks, group)}{when}"
+        text = f"{place} {verb} {slowdown_text(suspect.ratio)}{_on(on_ranks, group)}{when}"
     elif group.part == COMPUTE:
-        text = f"{group.name or 'computing'} takes {longer_text(suspect.ratio)} on all ranks{when}"
+        text = f"{group.name or 'computing'} takes {ratio_text(suspect.ratio)} on all ranks{when}"
     else:
         subject = group.name or ("messages" if group.part == MESSAGE else group.part)
         where = "" if group.axis == OPERATION else " everywhere" if not place else f" {place}"
         if group.axis == NODE:
             where = f" of {place}"
         verb = "takes" if group.name else "take"
-        text = f"{subject}{where} {verb} {longer_text(suspect.ratio)}{when}"
+        text = f"{subject}{where} {verb} {ratio_text(suspect.ratio)}{when}"
     return text if group.name and text.startswith(group.name) else text[:1].upper() + text[1:]
 
 
@@ -102,12 +102,12 @@ def folded_numbers(numbers: Sequence[int]) -> str:
     return ", ".join(texts[:MOST_SPANS]) + (" …" if len(texts) > MOST_SPANS else "")
 
 
-def slower_text(ratio: float) -> str:
+def slowdown_text(ratio: float) -> str:
     """12 % slower, 2.5 times slower is not said: takes 2.5 times as long."""
     return f"{significant(100 * (ratio - 1), 2)} % slower" if ratio < 2 else f"{significant(ratio, 2)} times as long"
 
 
-def longer_text(ratio: float) -> str:
+def ratio_text(ratio: float) -> str:
     """12 % longer, or 2.5 times as long."""
     return f"{significant(100 * (ratio - 1), 2)} % longer" if ratio < 2 else f"{significant(ratio, 2)} times as long"
 
