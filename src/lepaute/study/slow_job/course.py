@@ -32,12 +32,13 @@ COMPUTE, NO_CORE, ASLEEP, PROBING, UNRECORDED, MESSAGE, COLLECTIVE, CALL = (
 class Course:
     """A run. Calls are in the order of ranks, then time; a rank with n calls has n + 1 slots: before each, and at last.
 
-    rank, key, label : of each call; key is equal for calls of the same name, partner and size
-    start_s, end_s   : of each call;  weight_s : what it took beyond waiting;  link : the rank waited for last, or peer
-    slot, what, seconds : pieces of what ranks did in a slot; what : codes into whats, pairs of a part and a label
-    call_what : codes of calls
-    edges     : of calls, the second does not end before the first begins;  joins, awaits : call, collective operation
-    slot_start_s : when each slot began;  end : of each rank, in order
+    rank, key : of each call; key is equal for calls of the same name, partner and size
+    start_s, end_s : of each call;  weight_s : what it took beyond waiting;  peer : of a message, -1 elsewhere
+    sent_s    : when the last call began for which a message waits, -inf of other calls
+    call_what : of each call, its part of the run and its name
+    slot, piece_what, seconds : pieces of what ranks did in a slot
+    begin_s, last_s : of each rank, in order
+    edges     : of calls, the first does not end before the second begins;  joins, awaits : call, collective operation
     """
 
     trace: Trace
@@ -47,7 +48,8 @@ class Course:
     start_s: NDArray[Any]
     end_s: NDArray[Any]
     weight_s: NDArray[Any]
-    link: NDArray[Any]
+    peer: NDArray[Any]
+    sent_s: NDArray[Any]
     call_what: tuple[tuple[str, str], ...]
     slot: NDArray[Any]
     piece_what: tuple[tuple[str, str], ...]
@@ -73,15 +75,28 @@ class Course:
         calls = numpy.bincount(numpy.searchsorted(self.ranks, self.rank), minlength=len(self.ranks))
         return numpy.repeat(numpy.array(self.ranks), calls + 1)
 
+    @property
+    def flights(self) -> NDArray[Any]:
+        """Calls that wait for messages, in order."""
+        return numpy.unique(self.edges[0])
+
     def graph(self) -> Graph:
-        """Nodes: the slots, then the calls, then the collective operations; a slot's end is where its call begins."""
-        calls, slots = len(self.rank), self.slots
+        """Nodes: the slots, the calls, then for each of `flights` the arrival of its messages and the call itself, then
+        the collective operations; a slot's end is where its call begins, and a call of `flights` ends with the later of
+        the two."""
+        calls, slots, flights = len(self.rank), self.slots, self.flights
         place = numpy.arange(calls) + numpy.searchsorted(self.ranks, self.rank)
         call = slots + numpy.arange(calls)
-        operation = slots + calls
+        arrival = slots + calls + numpy.arange(len(flights))
+        itself, operation = arrival + len(flights), slots + calls + 2 * len(flights)
+        arrives = arrival[numpy.searchsorted(flights, self.edges[0])]
         before = [place, call, place[self.edges[1]], place[self.joins[0]], operation + self.awaits[1]]
-        after = [call, place + 1, call[self.edges[0]], operation + self.joins[1], call[self.awaits[0]]]
-        optional = numpy.repeat([False, False, True, False, True], [len(nodes) for nodes in before])
+        after = [call, place + 1, arrives, operation + self.joins[1], call[self.awaits[0]]]
+        before += [arrival, place[flights], itself]
+        after += [call[flights], itself, call[flights]]
+        optional = numpy.repeat(
+            [False, False, True, False, True, False, False, False], [len(nodes) for nodes in before]
+        )
         operations = int(max((numbers.max(initial=-1) for numbers in (self.joins[1], self.awaits[1])), default=-1)) + 1
         ends = numpy.full(slots, -numpy.inf)
         ends[place] = self.start_s
@@ -89,7 +104,7 @@ class Course:
         ends[last] = self.last_s
         met = numpy.full(operations, -numpy.inf)
         numpy.maximum.at(met, self.joins[1], self.start_s[self.joins[0]])
-        dates = numpy.concatenate((ends, self.end_s, met))
+        dates = numpy.concatenate((ends, self.end_s, numpy.tile(self.end_s[flights], 2), met))
         return Graph(operation + operations, numpy.concatenate(before), numpy.concatenate(after), optional, dates)
 
 
@@ -115,11 +130,10 @@ def course_of(trace: Trace, where: str) -> Course:
     member, joined = number[waits.member], waits.joined
     waiting, awaited = number[waits.waiting], waits.awaited
     begun, ended = start[rows], end[rows]
-    ready, link = begun.copy(), numpy.where(trace.peer[rows] >= 0, trace.peer[rows], -1)
-    order = numpy.argsort(begun[other])
-    late = order[begun[other[order]] > begun[row[order]]]
-    link[row[order]] = trace.rank[rows][other[order]]
-    ready[row[late]] = begun[other[late]]  # in the order of time: the last stays
+    peer = numpy.where(trace.peer[rows] >= 0, trace.peer[rows], -1)
+    sent = numpy.full(len(rows), -numpy.inf)
+    numpy.maximum.at(sent, row, begun[other])
+    ready = numpy.maximum(begun, sent)
     if len(joined):
         met = numpy.full(int(joined.max()) + 1, -numpy.inf)
         numpy.maximum.at(met, joined, begun[member])
@@ -135,8 +149,9 @@ def course_of(trace: Trace, where: str) -> Course:
         begun,
         ended,
         numpy.maximum(ended - ready, 0.0),
-        link,
-        tuple(_call_parts(trace, rows, link)),
+        peer,
+        sent,
+        tuple(_call_parts(trace, rows, numpy.isfinite(sent) | (peer >= 0))),
         slot,
         what,
         seconds,
@@ -177,22 +192,17 @@ def hash_of(text: str) -> int:
     return value
 
 
-def _call_parts(trace: Trace, rows: NDArray[Any], link: NDArray[Any]) -> list[tuple[str, str]]:
+def _call_parts(trace: Trace, rows: NDArray[Any], is_message: NDArray[Any]) -> list[tuple[str, str]]:
     collective = trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES)[rows]
-    parts: dict[tuple[int, int], tuple[str, str]] = {}
-    result = []
-    for name, size, is_collective, other in zip(
-        trace.name[rows].tolist(), trace.size_bytes[rows].tolist(), collective.tolist(), link.tolist(), strict=True
-    ):
-        key = (name, int(size) if is_collective else other)
-        if key not in parts:
-            call = trace.names[name]
-            if is_collective:
-                parts[key] = (COLLECTIVE, f"{call} of {int(size)} bytes" if size else call)
-            else:
-                parts[key] = (MESSAGE, str(other)) if other >= 0 else (CALL, call)
-        result.append(parts[key])
-    return result
+    sizes = numpy.where(collective, trace.size_bytes[rows], -1 - is_message)
+    parts: dict[tuple[int, float], tuple[str, str]] = {}
+    for name, size in set(zip(trace.name[rows].tolist(), sizes.tolist(), strict=True)):
+        call = trace.names[name]
+        if size >= 0:
+            parts[name, size] = (COLLECTIVE, f"{call} of {int(size)} bytes" if size else call)
+        else:
+            parts[name, size] = (MESSAGE if size < -1 else CALL, "")
+    return [parts[pair] for pair in zip(trace.name[rows].tolist(), sizes.tolist(), strict=True)]
 
 
 def _pieces(

@@ -250,7 +250,7 @@ def _explained(courses: Sequence[Course], pieces: Pieces, caveats: tuple[str, ..
     usual = float(pieces.time_s[1:].mean())
     nodes = trace.metadata.get("nodes") or [0] * (max(courses[0].ranks) + 1)
     suspects = suspects_of(pieces, nodes)
-    parts, taken = [], numpy.zeros(len(pieces.node), dtype=bool)
+    parts, taken = [], numpy.zeros(len(pieces.rank), dtype=bool)
     for suspect in suspects:
         union = numpy.unique(numpy.concatenate([suspect.group.pieces, *(other.pieces for other in suspect.others)]))
         parts.append(union[~taken[union]])

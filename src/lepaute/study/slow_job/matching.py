@@ -8,25 +8,31 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.simulate.trace.graph import Graph
-from lepaute.study.slow_job.course import CALL, MESSAGE, Course
+from lepaute.study.slow_job.course import MESSAGE, Course
+
+#: Of the time that a message is usually under way: a call that takes less found it there, and one that ends later after
+#: its send did not wait for it.
+ARRIVED, LATE = 0.1, 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What a slow run consists of. Each piece adds its time to one node of the graph.
+    """What a slow run consists of.
 
-    node, rank  : of each piece;  date_s : in the slow run, when it began, nearly
+    rank        : of each piece;  date_s : in the slow run, when it began, nearly
     what        : codes into `whats`, pairs of a part (`course`) and a label
     touched, link : pieces of messages, and two nodes of the machine between which some of theirs went; shapes (n,),
                   (n, 2); a wait for several messages occurs once for each pair
     weight_s    : shape (pieces, 1 + usual runs); the slow run is the first
+    node, piece, seconds : what pieces add to which nodes of the graph, seconds of shape (n, 1 + usual runs): that of a
+                  piece, but of a call that waits for a message apart how long the message was under way and how long
+                  the call takes where it is there; what a run does not show of these is as in the others
     time_s      : how long each run took
     followed    : share of the usual runs' ranks that made the same calls in the same order: the others' pieces have
                   those of the slow run, times the ratio of the sums of a rank's pieces of the same name
     """
 
     graph: Graph
-    node: NDArray[Any]
     rank: NDArray[Any]
     date_s: NDArray[Any]
     what: NDArray[Any]
@@ -34,6 +40,9 @@ class Pieces:
     touched: NDArray[Any]
     link: NDArray[Any]
     weight_s: NDArray[Any]
+    node: NDArray[Any]
+    piece: NDArray[Any]
+    seconds: NDArray[Any]
     time_s: NDArray[Any]
     followed: float
 
@@ -56,6 +65,7 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
     runs: list[NDArray[Any]] = []
     seconds: list[NDArray[Any]] = []
     sums: list[dict[tuple[int, int], float]] = []
+    seen = numpy.full((3, calls, len(courses)), numpy.nan)
     differing: list[tuple[int, int]] = []
     for run, course in enumerate(courses):
         call_what = _coded(course.call_what, codes)
@@ -68,6 +78,10 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
         moved = numpy.array([shift[rank] if same[rank] else -1 << 40 for rank in slot_rank.tolist()])
         place = course.slot + moved[course.slot]
         call_place = numpy.arange(len(course.rank)) + moved[_slots_of_calls(course)] + operations
+        known = call_place >= 0
+        seen[:, call_place[known] - operations, run] = numpy.stack((course.start_s, course.sent_s, course.end_s))[
+            :, known
+        ]
         keys += [place, call_place]
         whats += [piece_what, call_what]
         seconds += [course.seconds, course.weight_s]
@@ -93,17 +107,17 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
     touched, link = _links(slow, numpy.where(is_message, call, -1), nodes)
     call_of_slot = numpy.minimum(node - numpy.searchsorted(slow.ranks, rank), calls - 1)
     date = numpy.where(is_slot, slow.start_s[call_of_slot.clip(0)], slow.start_s[call])
-    plain, codes_of = _without_partners(names)
+    entries = _entries(slow, node, is_message, weight, seen)
     return Pieces(
         slow.graph(),
-        node,
         rank,
         date,
-        codes_of[what],
-        plain,
+        what,
+        tuple(names),
         touched,
         link,
         weight,
+        *entries,
         numpy.array([course.time_s for course in courses]),
         1.0 - len(differing) / max(1, len(usual) * len(slow.ranks)),
     )
@@ -111,9 +125,9 @@ def matched(slow: Course, usual: Sequence[Course]) -> Pieces:
 
 def _links(slow: Course, call: NDArray[Any], nodes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """touched and link of Pieces; call: of each piece, -1 of those that are no messages."""
-    single = numpy.flatnonzero(slow.link >= 0)
+    single = numpy.flatnonzero(slow.peer >= 0)
     calls = numpy.concatenate((slow.edges[0], single))
-    partner = numpy.concatenate((slow.rank[slow.edges[1]], slow.link[single]))
+    partner = numpy.concatenate((slow.rank[slow.edges[1]], slow.peer[single]))
     ends = numpy.sort(numpy.stack((nodes[slow.rank[calls]], nodes[partner]), axis=1), axis=1)
     triples = numpy.unique(numpy.column_stack((calls, ends)), axis=0)
     order = numpy.argsort(call)
@@ -123,11 +137,35 @@ def _links(slow: Course, call: NDArray[Any], nodes: NDArray[Any]) -> tuple[NDArr
     return order[first + numpy.arange(repeats.sum())], numpy.repeat(triples[:, 1:], repeats, axis=0)
 
 
-def _without_partners(names: Sequence[tuple[str, str]]) -> tuple[tuple[tuple[str, str], ...], NDArray[Any]]:
-    """The same without the partners of messages, which are links; and the new code of each."""
-    fewer: dict[tuple[str, str], int] = {}
-    codes = [fewer.setdefault((part, "" if part in (MESSAGE, CALL) else label), len(fewer)) for part, label in names]
-    return tuple(fewer), numpy.array(codes, dtype=int)
+def _entries(
+    slow: Course, node: NDArray[Any], is_message: NDArray[Any], weight: NDArray[Any], seen: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """node, piece and seconds of Pieces; seen: start, sent and end of each call in each run, NaN where not known."""
+    flights = slow.flights
+    piece_of_call = numpy.full(len(slow.rank), -1)
+    piece_of_call[node[is_message] - slow.slots] = numpy.flatnonzero(is_message)
+    flights_at = numpy.flatnonzero(piece_of_call[flights] >= 0)
+    pieces = piece_of_call[flights[flights_at]]
+    start, sent, end = seen[:, flights[flights_at]]
+    # Where the call began first, the message was under way from its send to the end of the call; else no longer.
+    waited = sent >= start
+    most = numpy.where(numpy.isfinite(sent), end - sent, numpy.inf)
+    exact = numpy.where(waited, most, 0.0).sum(axis=1) / numpy.maximum(waited.sum(axis=1), 1)
+    least = numpy.where(numpy.isnan(most), numpy.inf, most).min(axis=1)
+    usual = numpy.where(waited.any(axis=1), exact, numpy.where(numpy.isinf(least), 0.0, least))[:, None]
+    still = waited | ((end - start > ARRIVED * usual) & (most <= LATE * usual))
+    under_way = numpy.where(still, most, numpy.minimum(most, usual))
+    itself = numpy.where(still, 0.0, end - start)
+    ratio = weight[pieces] / numpy.maximum(weight[pieces, :1], 1e-12)
+    unknown = numpy.isnan(end)
+    under_way, itself = (numpy.where(unknown, part[:, :1] * ratio, part) for part in (under_way, itself))
+    simple = numpy.setdiff1d(numpy.arange(len(node)), pieces)
+    arrival = slow.slots + len(slow.rank) + flights_at
+    return (
+        numpy.concatenate((node[simple], arrival, arrival + len(flights))),
+        numpy.concatenate((simple, pieces, pieces)),
+        numpy.concatenate((weight[simple], under_way, itself)),
+    )
 
 
 def _by_rank(course: Course) -> dict[int, slice]:

@@ -48,13 +48,15 @@ def shares(pieces: Pieces, parts: Sequence[NDArray[Any]]) -> tuple[NDArray[Any],
     count, usual = len(parts), pieces.weight_s.shape[1] - 1
     coalitions = (numpy.arange(1 << count)[None, :] >> numpy.arange(count)[:, None] & 1).astype(float)
     nodes = pieces.graph.count
-    slow = numpy.bincount(pieces.node, pieces.weight_s[:, 0], minlength=nodes)
+    slow = numpy.bincount(pieces.node, pieces.seconds[:, 0], minlength=nodes)
+    part_of = numpy.full(len(pieces.rank), -1)
+    for number, part in enumerate(parts):
+        part_of[part] = number
+    place = numpy.where(part_of >= 0, part_of, count)[pieces.piece] + (count + 1) * pieces.node
     times = numpy.empty((usual, 1 << count))
     for run in range(usual):
-        change = pieces.weight_s[:, 1 + run] - pieces.weight_s[:, 0]
-        by_part = numpy.stack(
-            [numpy.bincount(pieces.node[part], change[part], minlength=nodes) for part in parts], axis=1
-        )
+        change = pieces.seconds[:, 1 + run] - pieces.seconds[:, 0]
+        by_part = numpy.bincount(place, change, minlength=(count + 1) * nodes).reshape(nodes, count + 1)[:, :count]
         for batch in batches(nodes, 1 << count):
             weights = slow[:, None] + by_part @ coalitions[:, batch]
             times[run, batch] = pieces.graph.replay(weights).max(axis=0)

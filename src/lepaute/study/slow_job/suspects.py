@@ -196,7 +196,7 @@ def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> l
     """
     if pieces.weight_s.shape[1] < 3:
         return []
-    out = numpy.zeros(len(pieces.node), dtype=bool)
+    out = numpy.zeros(len(pieces.rank), dtype=bool)
     groups = [group for group in groups_of(pieces, nodes) if _is_large(pieces, group)]
     suspects: list[Suspect] = []
     count = len(groups)
