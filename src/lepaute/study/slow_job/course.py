@@ -10,7 +10,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.simulate.trace.breakdown import with_own_code
 from lepaute.simulate.trace.graph import Graph, waits_of
-from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, PROBES
+from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, PROBES, TESTS
 from lepaute.simulate.trace.table import COMPUTING, GAPS, PHASE, SLEEPING, WAITING, Trace
 
 #: Longer recordings are refused: the graph takes some hundred bytes a call, and minutes.
@@ -32,7 +32,8 @@ COMPUTE, NO_CORE, ASLEEP, PROBING, UNRECORDED, MESSAGE, COLLECTIVE, CALL = (
 class Course:
     """A run. Calls are in the order of ranks, then time; a rank with n calls has n + 1 slots: before each, and at last.
 
-    rank, key : of each call; key is equal for calls of the same name, partner and size
+    rank, key, sized_key : of each call; key is equal for calls of the same name and partner, sized_key where the size is,
+                too: it may depend on numbers, as in HPL's row swaps
     start_s, end_s : of each call;  weight_s : what it took beyond waiting;  peer : of a message, -1 elsewhere
     sent_s    : when the last call began for which a message waits, -inf of other calls
     call_what : of each call, its part of the run and its name
@@ -45,6 +46,7 @@ class Course:
     ranks: tuple[int, ...]
     rank: NDArray[Any]
     key: NDArray[Any]
+    sized_key: NDArray[Any]
     start_s: NDArray[Any]
     end_s: NDArray[Any]
     weight_s: NDArray[Any]
@@ -112,7 +114,8 @@ def course_of(trace: Trace, where: str) -> Course:
     """The course of a trace; raises InputError for one that has no calls of MPI, or too many."""
     trace = with_own_code(trace)
     trace = trace.where((trace.thread == 0) & (trace.kind != PHASE))
-    looks = trace.named(PROBES) & (trace.n > 0) & (trace.completion < 0)
+    # How often a rank looks depends on when messages come: only tests that completed a request are calls here.
+    looks = trace.named(PROBES) & (trace.completion < 0) & ((trace.n > 0) | ~trace.named(TESTS))
     is_call = trace.named(name for name in trace.names if name.startswith("MPI_")) & ~looks
     rows = numpy.flatnonzero(is_call)
     if not len(rows):
@@ -145,7 +148,7 @@ def course_of(trace: Trace, where: str) -> Course:
         trace,
         tuple(ranks.tolist()),
         trace.rank[rows],
-        _keys(trace, rows),
+        *_keys(trace, rows),
         begun,
         ended,
         numpy.maximum(ended - ready, 0.0),
@@ -174,14 +177,14 @@ def _in_order(trace: Trace, ranks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[
     return start, end
 
 
-def _keys(trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:
-    """What makes a call the same in another run; waits for several requests differ in what came together."""
+def _keys(trace: Trace, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """key and sized_key of Course; waits for several requests differ in what came together."""
     names = numpy.array([hash_of(name) for name in trace.names], dtype="uint64")[trace.name[rows]]
     single = ~trace.named(("MPI_Waitany", "MPI_Waitsome"))[rows]
     peer = numpy.where(single, trace.peer[rows], -1).astype("int64").astype("uint64")
     size = numpy.where(single, trace.size_bytes[rows], 0).astype("int64").astype("uint64")
-    mixed: NDArray[Any] = (names * numpy.uint64(31) + peer) * numpy.uint64(0x9E3779B97F4A7C15) + size
-    return mixed
+    key = (names * numpy.uint64(31) + peer) * numpy.uint64(0x9E3779B97F4A7C15)
+    return key, key + size
 
 
 def hash_of(text: str) -> int:

@@ -202,7 +202,6 @@ def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
             raise InputError(
                 f"{name}: ended by {how}, so how long it takes is not known; give a run that came to its end"
             )
-    known = set(run.key.tolist())
     program = str(run.trace.metadata.get("application") or "")
     for course, name in zip(courses[1:], names[1:], strict=True):
         if course.ranks != run.ranks:
@@ -210,8 +209,8 @@ def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
         other = str(course.trace.metadata.get("application") or "")
         if program and other and program != other:
             raise InputError(f"{name}: is of {other}, {names[0]} of {program}; give runs of the same program")
-        common = numpy.isin(run.key, course.key).mean()
-        if common < LEAST_COMMON or not known:
+        common = numpy.isin(run.sized_key, course.sized_key).mean()
+        if common < LEAST_COMMON:
             raise InputError(
                 f"{name}: has {percent(float(common))} of the calls of {names[0]}, by routine, partner and size; it is "
                 "another program, or another problem"
