@@ -8,8 +8,8 @@ messages between two nodes that are three to five times as large, an MPI_Allredu
 for its core or for files. The planted cause is kept aside; it is opened when all answers are there. What it really adds
 is the time of the run less that of the same seed without it, over the mean of the usual runs.
 
-This is the third run, of cases drawn anew; the first two met all goals, too. After the first, in which three links of 26
-were taken for those within their nodes, groups are held to contain each other where they have 95 % of the time in
+This is the third run, of cases drawn anew; the first two met all goals, too. After the first, in which three links of
+26 were taken for those within their nodes, groups are held to contain each other where they have 95 % of the time in
 common; after the second, how long a message is under way is told from how long the call takes that finds it there.
 
 A cause is right if it is of the planted part of the run and of its place (of a slow core: of its node, too, where that

@@ -73,6 +73,10 @@ def made_run(seed: int, *, ranks: int = RANKS, extra_call: bool = False, **plant
         if extra_call and step == 3:
             add(0, ALLREDUCE, time[0], time[0] + 1e-6, size=16.0)
             time[0] += 1e-6
+    return _recorded(rows, ranks, time)
+
+
+def _recorded(rows: list[tuple[float, ...]], ranks: int, ends: Any) -> Trace:
     rank, name, start, duration, peer, size, done = (np.array(column) for column in zip(*rows, strict=True))
     columns = {
         "rank": rank,
@@ -94,7 +98,7 @@ def made_run(seed: int, *, ranks: int = RANKS, extra_call: bool = False, **plant
         "nodes": [number // 2 for number in range(ranks)],
         "hosts": [f"c-{number + 1}" for number in range(ranks // 2)],
         "created": "2023-11-27T09:00:00+00:00",
-        "ends_s": time.tolist(),
+        "ends_s": ends.tolist(),
     }
     return trace_of_columns(columns, NAMES, metadata)
 

@@ -99,7 +99,7 @@ def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
         raise InputError("the trace is empty: nothing to draw")
     if ranks is not None:
         if missing := sorted(set(ranks) - set(present)):
-            raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
+            raise InputError(f"rank {missing[0]} is not in the trace; it holds {ranges_text(present)}")
         return sorted(set(ranks))
     return evenly(present, MAX_RANKS)
 
@@ -255,7 +255,7 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
     return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def ranges_text(numbers: Sequence[int]) -> str:
     """0-3,7 for 0, 1, 2, 3, 7."""
     parts = numpy.split(numpy.array(numbers), numpy.flatnonzero(numpy.diff(numbers) != 1) + 1)
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

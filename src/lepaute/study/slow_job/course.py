@@ -32,13 +32,13 @@ COMPUTE, NO_CORE, ASLEEP, PROBING, UNRECORDED, MESSAGE, COLLECTIVE, CALL = (
 class Course:
     """A run. Calls are in the order of ranks, then time; a rank with n calls has n + 1 slots: before each, and at last.
 
-    rank, key, sized_key : of each call; key is equal for calls of the same name and partner, sized_key where the size is,
-                too: it may depend on numbers, as in HPL's row swaps
+    rank, key, sized_key : of each call; key is equal for calls of the same name and partner, sized_key where the size
+                is, too: it may depend on numbers, as in HPL's row swaps
     start_s, end_s : of each call;  weight_s : what it took beyond waiting;  peer : of a message, -1 elsewhere
     sent_s    : when the last call began for which a message waits, -inf of other calls
     call_what : of each call, its part of the run and its name
     slot, piece_what, seconds : pieces of what ranks did in a slot
-    begin_s, last_s : of each rank, in order
+    last_s    : when each rank ended
     edges     : of calls, the first does not end before the second begins;  joins, awaits : call, collective operation
     """
 
@@ -56,7 +56,6 @@ class Course:
     slot: NDArray[Any]
     piece_what: tuple[tuple[str, str], ...]
     seconds: NDArray[Any]
-    begin_s: NDArray[Any]
     last_s: NDArray[Any]
     edges: tuple[NDArray[Any], NDArray[Any]]
     joins: tuple[NDArray[Any], NDArray[Any]]
@@ -143,7 +142,7 @@ def course_of(trace: Trace, where: str) -> Course:
         held = awaited <= joined.max()
         waiting, awaited = waiting[held], awaited[held]
         numpy.maximum.at(ready, waiting, met[awaited])
-    slot, what, seconds, begin, last = _pieces(trace, rows, looks, start, end, ranks)
+    slot, what, seconds, last = _pieces(trace, rows, looks, start, end, ranks)
     return Course(
         trace,
         tuple(ranks.tolist()),
@@ -158,7 +157,6 @@ def course_of(trace: Trace, where: str) -> Course:
         slot,
         what,
         seconds,
-        begin,
         last,
         (row, other),
         (member, joined),
@@ -210,20 +208,18 @@ def _call_parts(trace: Trace, rows: NDArray[Any], is_message: NDArray[Any]) -> l
 
 def _pieces(
     trace: Trace, rows: NDArray[Any], looks: NDArray[Any], start: NDArray[Any], end: NDArray[Any], ranks: NDArray[Any]
-) -> tuple[NDArray[Any], tuple[tuple[str, str], ...], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """slot, piece_what, seconds, begin_s and last_s of Course."""
+) -> tuple[NDArray[Any], tuple[tuple[str, str], ...], NDArray[Any], NDArray[Any]]:
+    """slot, piece_what, seconds and last_s of Course."""
     slots: list[NDArray[Any]] = []
     whats: list[tuple[str, str]] = []
     seconds: list[NDArray[Any]] = []
-    begins, lasts = numpy.zeros(len(ranks)), numpy.zeros(len(ranks))
+    lasts = numpy.zeros(len(ranks))
     is_call = numpy.zeros(len(trace), dtype=bool)
     is_call[rows] = True
     computing = trace.named(COMPUTING)
     known = {WAITING: (NO_CORE, ""), SLEEPING: (ASLEEP, ""), **{name: (UNRECORDED, name) for name in GAPS}}
-    shown = [trace.metadata.get(name) or () for name in ("begins_s", "ends_s")]
     for at, rank in enumerate(ranks.tolist()):
         low, high = (int(place) for place in numpy.searchsorted(trace.rank, (rank, rank + 1)))
-        begins[at] = min(float(shown[0][rank]) if rank < len(shown[0]) else 0.0, float(start[low]))
         lasts[at] = end[low:high].max()
         calls = low + numpy.flatnonzero(is_call[low:high])
         pieces = low + numpy.flatnonzero(~is_call[low:high])
@@ -249,4 +245,4 @@ def _pieces(
         slots.append(first + gap)
         seconds.append(missing_s[gap])
         whats.extend([(UNRECORDED, "")] * len(gap))
-    return numpy.concatenate(slots), tuple(whats), numpy.concatenate(seconds), begins, lasts
+    return numpy.concatenate(slots), tuple(whats), numpy.concatenate(seconds), lasts

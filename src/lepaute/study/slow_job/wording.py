@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from lepaute.kit.text import percent, seconds, significant
 from lepaute.simulate.trace import Trace
+from lepaute.simulate.trace.gantt import ranges_text
 from lepaute.simulate.trace.report import node_name
 from lepaute.study.slow_job.course import ASLEEP, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE
 from lepaute.study.slow_job.suspects import EVERYWHERE, LINK, NODE, OPERATION, RANK, SITE, Group, Suspect
 
-#: Spans of ranks, and characters of the names of their nodes, that a sentence has.
-MOST_SPANS, LONGEST_PLACE = 6, 60
+#: Characters of the names of nodes of ranks that a sentence has.
+LONGEST_PLACE = 60
 #: By part and axis, what to do.
 ADVICE = {
     (COMPUTE, EVERYWHERE): "ask what changed in the program, its input or compiler; else in all nodes (clock, power)",
@@ -36,7 +37,7 @@ def place_text(trace: Trace, group: Group) -> str:
     nodes = trace.metadata.get("nodes") or []
     if group.axis == RANK:
         where = " and ".join(dict.fromkeys(_node(trace, nodes[rank]) for rank in group.place if rank < len(nodes)))
-        who = f"rank{'s' * (len(group.place) > 1)} {folded_numbers(group.place)}"
+        who = f"rank{'s' * (len(group.place) > 1)} {ranges_text(group.place)}"
         return f"{who} ({where})" if 0 < len(where) <= LONGEST_PLACE else who
     if group.axis == NODE:
         return _node(trace, group.place[0])
@@ -87,19 +88,7 @@ def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: 
 def _on(ranks: Sequence[int], group: Group) -> str:
     if group.axis == RANK or not ranks:
         return ""
-    return f" on rank{'s' * (len(ranks) > 1)} {folded_numbers(ranks)}"
-
-
-def folded_numbers(numbers: Sequence[int]) -> str:
-    """4-7, 12; of many the first."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    texts = [str(low) if low == high else f"{low}-{high}" for low, high in spans]
-    return ", ".join(texts[:MOST_SPANS]) + (" …" if len(texts) > MOST_SPANS else "")
+    return f" on rank{'s' * (len(ranks) > 1)} {ranges_text(ranks)}"
 
 
 def slowdown_text(ratio: float) -> str:
