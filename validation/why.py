@@ -22,7 +22,7 @@ really adds is inside of its interval in 90 %, where the right one is first.
 
 import numpy as np
 import pandas
-from support.report import Goal, Options, at_least, at_most, markdown, run_study, say
+from support.report import Goal, Options, at_least, at_most, run_study, say
 from support.slow_jobs import (
     ALGORITHM,
     CAUSES,
@@ -92,7 +92,6 @@ def simulated(options: Options) -> pandas.DataFrame:
                 "low": first.low if first else np.nan,
                 "high": first.high if first else np.nan,
                 "excess": answer.excess.value,
-                "answer": answer.answer,
             }
         )
     return pandas.DataFrame(rows).round(5)
@@ -147,25 +146,21 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     right = injected[injected["first_right"]]
     inside = (right["added"] >= right["low"]) & (right["added"] <= right["high"])
     return [
-        at_least("the right cause is first", 90.0, 100.0 * float(clear["first_right"].mean())),
-        at_most("nothing planted, a cause named", 5.0, 100.0 * float((none["named"] > 0).mean())),
-        at_most("something planted, a wrong cause named", 5.0, 100.0 * float(injected["any_wrong"].mean())),
-        at_least("what it adds is inside of its interval", 90.0, 100.0 * float(inside.mean())),
+        at_least("right cause first", 90.0, 100.0 * float(clear["first_right"].mean())),
+        at_most("nothing planted, accused", 5.0, 100.0 * float((none["named"] > 0).mean())),
+        at_most("planted, a wrong cause named", 5.0, 100.0 * float(injected["any_wrong"].mean())),
+        at_least("what it adds inside its interval", 90.0, 100.0 * float(inside.mean())),
     ]
 
 
 def text(frame: pandas.DataFrame) -> str:
     none, _, clear = _goal_parts(frame)
     few = frame[(frame["usual"] < ENOUGH_USUAL) & (frame["cause"] != NONE)]
-    rows = [
-        (cause, str(len(of)), f"{100 * of['first_right'].mean():.0f} %", f"{100 * of['any_wrong'].mean():.0f} %")
-        for cause, of in clear.groupby("cause")
-    ]
+    right = 100 * few["first_right"].mean()
     return (
         "## Slow jobs with a planted cause\n\n"
-        f"{len(frame)} cases, {len(none)} with nothing planted (`validation/why.py`). With three usual runs the right "
-        f"cause is first in {100 * few['first_right'].mean():.0f} %.\n\n"
-        f"{markdown(('planted', 'cases', 'first', 'a wrong one'), rows)}"
+        f"{len(frame)} simulated runs of a solver (`validation/why.py`), {len(none)} with nothing planted, {len(clear)} "
+        f"of the first goal. Of three usual runs: the right cause first in {right:.0f} %.\n\n{{goals}}\n"
     )
 
 
