@@ -110,13 +110,6 @@ LEP_EXPORT int MPI_Finalize(void) {
     return PMPI_Finalize();
 }
 
-/* The standard's own switch for profilers: 0 off, anything else on. */
-LEP_EXPORT int MPI_Pcontrol(const int level, ...) {
-    lep_recording = lep_open && level != 0;
-    lep_last_look = NULL;
-    return MPI_SUCCESS;
-}
-
 /* NOLINTBEGIN(readability-identifier-naming): what compilers make of the names */
 
 static void begin_fortran(void) {
@@ -150,7 +143,7 @@ FORTRAN(mpi_finalize_f08_, end(), (void)0, (MPI_Fint * error), error)
 #define FORTRAN_PCONTROL(symbol)                                                                                       \
     LEP_EXPORT void symbol(const MPI_Fint *level);                                                                     \
     void symbol(const MPI_Fint *level) {                                                                               \
-        MPI_Pcontrol(*level);                                                                                          \
+        MPI_Pcontrol(*level, NULL);                                                                                    \
     }
 FORTRAN_PCONTROL(mpi_pcontrol_)
 FORTRAN_PCONTROL(mpi_pcontrol_f08_)

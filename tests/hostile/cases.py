@@ -119,6 +119,7 @@ BASES = {
     "trace perfetto": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace otf2": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace breakdown": Base(arguments=_TRACE),  # type: ignore[arg-type]
+    "trace analyze": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "study whatif": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/whatif.yaml"}),
     "study tune": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/tune.yaml"}),
     "study sensitivity": Base({**_OUTPUT, "--scheduler": "threads"}, {"file": "{in}/sensitivity.yaml"}),

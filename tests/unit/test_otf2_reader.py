@@ -16,7 +16,7 @@ from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import OWN_CODE, breakdown_of
 from lepaute.simulate.trace.messages import BLOCKING_OF, COLLECTIVES, CREATIONS
 from lepaute.simulate.trace.otf2_reader import NO_ROOT, collective_bytes, convert, size_of
-from lepaute.simulate.trace.table import NOBODY
+from lepaute.simulate.trace.table import NOBODY, PHASE
 from lepaute.simulate.trace.viewers import _brackets, write_otf2
 
 otf2 = pytest.importorskip("otf2")
@@ -79,7 +79,8 @@ class Written:
         for rank in range(2):
             self.leave(rank, "main")
         self.context.__exit__(None, None, None)
-        return convert(self.folder)
+        self.trace = convert(self.folder)
+        return self.trace.where(~self.trace.of(PHASE))
 
 
 def test_messages_requests_and_collective_operations_are_those_of_their_regions(tmp_path: Path) -> None:
@@ -120,10 +121,13 @@ def test_messages_requests_and_collective_operations_are_those_of_their_regions(
     ]  # fmt: skip
     own = found.where(found.rank == 0)
     assert own.completion[0] == own.completion[2] >= 0 > own.completion[1]
-    assert own.start_s[0] == pytest.approx(0.020)
-    assert own.duration_s[0] == pytest.approx(0.001)
+    assert (own.start_s[0], own.duration_s[0]) == pytest.approx((0.020, 0.001))
     assert (found.metadata["begins_s"][0], found.metadata["ends_s"][0]) == pytest.approx((0.011, 0.060))
     assert found.metadata["hosts"] == ["node 1"]
+    regions = made.trace.where(made.trace.of(PHASE) & (made.trace.rank == 0))
+    assert [regions.names[code] for code in regions.name] == ["main", "solve"]
+    # The first from MPI_Init to MPI_Finalize, the other around three calls.
+    assert [*regions.start_s, *regions.end_s] == pytest.approx([0.011, 0.012, 0.060, 0.024])
 
 
 @pytest.mark.parametrize("members", [1, 2, 5])

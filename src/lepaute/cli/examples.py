@@ -124,6 +124,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "trace perfetto": ("lepaute trace perfetto trace.parquet -o trace.json.gz",),
     "trace otf2": ("lepaute trace otf2 trace.parquet -o trace-otf2",),
     "trace breakdown": ("lepaute trace breakdown trace.parquet --report trace.html",),
+    "trace analyze": (
+        "lepaute trace analyze trace.parquet --report trace.html",
+        "lepaute trace analyze trace.parquet -p dahu",
+    ),
     "trace compare": ("lepaute trace compare recorded.parquet simulated.parquet --report compared.html",),
     "design dgemm": (
         "lepaute design dgemm --products 40 --seed 7 -o dgemm.csv",

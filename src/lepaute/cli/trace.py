@@ -2,14 +2,15 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lepaute.cli.options import App, AsJson, Details, Force, PictureFile
-from lepaute.cli.terminal import json_text, note, warn
+from lepaute.cli.terminal import json_text, note, tell, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
+from lepaute.kit.later import later
 from lepaute.kit.outputs import check_output_folder, check_outputs
 from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
@@ -38,7 +39,12 @@ from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
 from lepaute.version import __version__
 
-app = App(help="Show, draw, break down and compare traces.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from lepaute.simulate import analysis
+else:
+    analysis = later("lepaute.simulate.analysis")
+
+app = App(help="Show, draw, break down, analyze and compare traces.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
 
@@ -190,6 +196,37 @@ def breakdown(
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
     text = breakdown_text(time_spent, terminal_columns(), details=details)
     print(json_text(breakdown_dict(time_spent)) if as_json else text)
+
+
+@app.command()
+def analyze(
+    file: File,
+    platform: Annotated[
+        str | None, typer.Option("--platform", "-p", help="Also the efficiencies of its replay on this platform.")
+    ] = None,
+    as_json: AsJson = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Also write a page with pictures and all tables.")
+    ] = None,
+    details: Details = False,
+    force: Force = False,
+) -> None:
+    """Prints what a run lost, and to what: efficiencies, critical path, wait states, messages, imbalance.
+
+    Efficiencies are those of POP: parallel = load balance x serialisation x transfer, by a replay on an ideal network.
+    Wait states have Scalasca's names, with the rank that was waited for.
+    """
+    check_outputs({"--report": report}, inputs=[file], force=force)
+    check_page_name(report)
+    result = analysis.analysis_of(read_trace(file), path=file, platform=platform)
+    if report is not None:
+        words = ["lepaute", "trace", "analyze", str(file), *([] if platform is None else ["-p", platform])]
+        write_atomic(report, analysis.page(result, shlex.join([*words, "--report", str(report)])))
+    if as_json:
+        print(json_text(analysis.analysis_dict(result)))
+        return
+    tell(result.sentence, analysis.facts_of(result), result.caveats, details=details)
+    print(f"\n{analysis.tables_text(result, terminal_columns(), details=details)}")
 
 
 @app.command()

@@ -7,7 +7,8 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.kit.text import percent
-from lepaute.simulate.trace.messages import COLLECTIVES, PROBES, WAITS, collective_lateness, match_messages
+from lepaute.simulate.trace.dependencies import dependencies_of
+from lepaute.simulate.trace.messages import COLLECTIVES, PROBES, WAITS
 from lepaute.simulate.trace.table import (
     BETWEEN_CALLS,
     CATEGORIES,
@@ -91,7 +92,7 @@ def breakdown_of(trace: Trace) -> Breakdown:
     parts, whom = split(trace)
     ranks = trace.ranks
     by_rank = numpy.zeros((len(ranks), len(CATEGORIES)))
-    calls = trace.kind != PHASE
+    calls = ~trace.of(PHASE)
     numpy.add.at(by_rank, numpy.searchsorted(ranks, trace.rank)[calls], parts[calls])
     if len(trace):
         first = float(trace.start_s.min())
@@ -125,7 +126,7 @@ def with_own_code(trace: Trace) -> Trace:
     """
     if not trace.is_recording or not len(trace) or trace.named((COMPUTING,)).any():
         return trace
-    calls = trace.where(trace.kind != PHASE)
+    calls = trace.where(~trace.of(PHASE))
     first = 0.0 if trace.metadata.get("whole", False) else float(trace.start_s.min())
     begins_s, ends_s = (trace.metadata.get(name) or [] for name in ("begins_s", "ends_s"))
     parts = []
@@ -151,12 +152,12 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     does not, the time before the other side had begun is late, and the rest transfer.
     """
     parts = numpy.zeros((len(trace), len(CATEGORIES)))
-    kernels = trace.kind == KERNEL
+    kernels = trace.of(KERNEL)
     for names, category in (({WAITING}, NO_CORE), (BETWEEN_CALLS, OWN_CODE), (GAPS, OTHER), (trace.names, COMPUTE)):
         rows = kernels & trace.named(names)
         parts[rows, category] = trace.duration_s[rows]
         kernels &= ~rows
-    mpi = trace.kind == MPI
+    mpi = trace.of(MPI)
     probes = mpi & trace.named(PROBES)
     parts[probes, PROBE] = trace.duration_s[probes]
     waited = numpy.where(probes, numpy.nan_to_num(trace.late_s), 0.0)  # probing for what had not come yet
@@ -169,32 +170,12 @@ def split(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     parts[known, OVERHEAD] = numpy.maximum(trace.duration_s[known] - parts[known].sum(axis=1), 0.0)
     whom = numpy.where(mpi & (trace.peer >= 0) & (trace.peer != trace.rank), trace.peer, -1)
     if unknown.any():
-        estimated, other = _late_estimate(trace)
-        late = numpy.minimum(estimated, trace.duration_s)
+        waits = dependencies_of(trace)
+        late = waits.gap_s.clip(0.0, trace.duration_s)
         parts[unknown, LATE] = late[unknown]
         parts[unknown, TRANSFER] = (trace.duration_s - late)[unknown]
-        whom[unknown] = other[unknown]
+        whom[unknown] = numpy.where(waits.gap_s > 0, trace.rank[waits.row], -1)[unknown]
     return parts, whom
-
-
-def _late_estimate(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Time of each row before the other side had begun, and who that is; 0 and -1 if that is not known."""
-    late, whom = collective_lateness(trace)
-    matches = match_messages(trace)
-    has_end = matches.end >= 0
-    send, end = matches.send[has_end], matches.end[has_end]
-    # A send that was over before the receive began did not wait for it.
-    has_sent = matches.sent >= 0
-    sent, receive = matches.sent[has_sent], matches.receive[has_sent]
-    waited = trace.end_s[sent] > trace.start_s[receive]
-    sent, receive = sent[waited], receive[waited]
-    rows, others = numpy.concatenate((end, sent)), numpy.concatenate((send, receive))
-    gap = trace.start_s[others] - trace.start_s[rows]
-    longer = gap > late[rows]
-    rows, others, gap = rows[longer], others[longer], gap[longer]
-    order = numpy.argsort(gap, kind="stable")  # of several of a row the longest stays
-    late[rows[order]], whom[rows[order]] = gap[order], trace.rank[others[order]]
-    return late, whom
 
 
 def _waits_of(trace: Trace, parts: NDArray[Any], whom: NDArray[Any]) -> Waits:
@@ -211,19 +192,19 @@ def not_separated(trace: Trace) -> tuple[str, ...]:
     unknown = trace.named(COLLECTIVES) & (trace.comm < 0) | trace.named(WAITS) & (trace.completion < 0) & (
         (trace.peer < 0) & (trace.size_bytes > 0)
     )
-    unknown &= (trace.kind == MPI) & numpy.isnan(trace.late_s) & (trace.duration_s > 0)
+    unknown &= trace.of(MPI) & numpy.isnan(trace.late_s) & (trace.duration_s > 0)
     return tuple(sorted(trace.names[code] for code in numpy.unique(trace.name[unknown])))
 
 
 def is_estimated(trace: Trace) -> bool:
     """Whether a call does not know its parts, as in recordings and in what SMPI writes."""
-    return bool(numpy.isnan(trace.late_s[((trace.kind == MPI) & ~trace.named(PROBES))]).any())
+    return bool(numpy.isnan(trace.late_s[(trace.of(MPI) & ~trace.named(PROBES))]).any())
 
 
 def _by_name(trace: Trace, total_s: float) -> tuple[KernelShare, ...]:
     shares = []
     for code, name in enumerate(trace.names):
-        rows = (trace.name == code) & (trace.kind != PHASE)
+        rows = (trace.name == code) & ~trace.of(PHASE)
         if not rows.any():
             continue
         durations = trace.duration_s[rows]

@@ -15,11 +15,14 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.text import counted, seconds, tally
 from lepaute.simulate.trace.table import (
+    BETWEEN_CALLS,
     COMPUTING,
+    GAPS,
     KERNEL,
     MAX_RANKS,
     MAX_TRACE_BYTES,
     MPI,
+    PHASE,
     ROW_BYTES,
     Trace,
     trace_of_columns,
@@ -69,12 +72,14 @@ class Calls:
     clock_s : of each rank the end of what it has done so far
     events : how many there are in the file, each of which is placed in a row, or omitted
     omitted: how many of these are in no row, by what they are
+    regions : names of rows that are regions of the program
     """
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.clock_s: dict[int, float] = {}
         self.events, self.placed, self.omitted = 0, 0, Counter[str]()
+        self.regions: set[str] = set()
         self.gaps: dict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
         self._since: dict[tuple[int, str], float] = {}  # when a gap began
         self._names: dict[str, int] = {}
@@ -115,6 +120,15 @@ class Calls:
         if duration_s > 0.0:
             self.add(rank, COMPUTING, duration_s=duration_s)
 
+    def region(self, rank: int, name: str, start_s: float, end_s: float, events: int = 2) -> None:
+        """A phase, of so many events, unless half of all rows are used; those named as other rows get another name."""
+        is_full = 2 * len(self) >= MAX_TRACE_BYTES // ROW_BYTES
+        self.account("event| of the program's regions, for which there is no room" if is_full else "", events)
+        if not is_full:
+            name = f"{name} (region)" if name in BETWEEN_CALLS | GAPS or name.startswith("MPI_") else name
+            self.regions.add(name)
+            self.add(rank, name, start_s=start_s, duration_s=max(0.0, end_s - start_s))
+
     def account(self, omitted: str = "", count: int = 1) -> None:
         """Each event of the file is given here: as one that rows hold, or by the name of those that none does."""
         self.events += count
@@ -152,7 +166,11 @@ class Calls:
             if not -3 < columns[name].min() <= columns[name].max() < most:
                 raise InputError(f"{self.where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
         names = list(self._names)
-        columns["kind"] = numpy.array([MPI if name.startswith("MPI_") else KERNEL for name in names])[columns["name"]]
+        is_mpi = [name.startswith("MPI_") for name in names]
+        kinds = [
+            PHASE if name in self.regions else MPI if mpi else KERNEL for name, mpi in zip(names, is_mpi, strict=True)
+        ]
+        columns["kind"] = numpy.array(kinds)[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
         known |= {"events": {"read": self.events, "placed": self.placed}, "warnings": warnings}
         if self.omitted:

@@ -75,25 +75,6 @@ class Matches:
     end: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Messages from each rank to each other; arrays of the same length, each pair once."""
-
-    rank: NDArray[Any]
-    peer: NDArray[Any]
-    messages: NDArray[Any]
-    size_bytes: NDArray[Any]
-
-
-def sent_of(trace: Trace) -> Sent:
-    """The messages that are sent between ranks; collective operations are left out."""
-    rows = numpy.flatnonzero(trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0))
-    pairs = numpy.stack((trace.rank[rows], trace.peer[rows]), axis=1)
-    pairs, pair, messages = numpy.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    size_bytes = numpy.bincount(pair.reshape(-1), weights=trace.size_bytes[rows], minlength=len(pairs))
-    return Sent(pairs[:, 0], pairs[:, 1], messages, size_bytes)
-
-
 def match_messages(trace: Trace) -> Matches:
     """Pairs sends with receives: the i-th send from a rank to another with a tag is what its i-th receive gets.
 
@@ -147,48 +128,6 @@ def completions(trace: Trace) -> NDArray[Any]:
         at = order[numpy.searchsorted(keys[order], keys[posts]).clip(max=len(order) - 1)]
         found[posts] = numpy.where(keys[at] == keys[posts], at, -1)
     return found
-
-
-def collective_lateness(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Time of each row before those had begun for whom its collective operation waits, in seconds, 0 elsewhere;
-    and the rank that came last of these, -1 elsewhere.
-
-    The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
-    in the same order. Those of groups that are not known are left out, and where members disagree about the routine.
-    """
-    late, whom = numpy.zeros(len(trace)), numpy.full(len(trace), -1)
-    rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
-    if not len(rows):
-        return late, whom
-    _, operation = numpy.unique(collective_turns(trace, rows), return_inverse=True)
-    count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
-    is_root = trace.peer[rows] == trace.rank[rows]
-    in_time = numpy.argsort(start_s, kind="stable")
-
-    def latest(mask: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """When the last of the rows of each row's operation began, and of which rank it is."""
-        found, rank = numpy.full(count, -numpy.inf), numpy.full(count, -1)
-        chosen = in_time[mask[in_time]]  # of those with the same operation the last stays
-        found[operation[chosen]], rank[operation[chosen]] = start_s[chosen], trace.rank[rows[chosen]]
-        return found[operation], rank[operation]
-
-    first_name = numpy.full(count, -1)
-    first_name[operation[::-1]] = name[::-1]
-    agreed = numpy.ones(count, dtype=bool)
-    numpy.logical_and.at(agreed, operation, name == first_name[operation])
-    waits_for, last = numpy.full(len(rows), -numpy.inf), numpy.full(len(rows), -1)
-    everybody = numpy.ones(len(rows), dtype=bool)
-    for names, who, others in (
-        (ALL_TO_ALL, everybody, everybody),
-        (FROM_ROOT, ~is_root, is_root),
-        (TO_ROOT, is_root, ~is_root),
-    ):
-        waiting = trace.named(names)[rows] & who & agreed[operation]
-        begun_s, rank = latest(others)
-        waits_for[waiting], last[waiting] = begun_s[waiting], rank[waiting]
-    late[rows] = numpy.maximum(waits_for - start_s, 0.0)
-    whom[rows] = numpy.where(late[rows] > 0, last, -1)
-    return late, whom
 
 
 def collective_turns(trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:

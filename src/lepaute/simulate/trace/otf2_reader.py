@@ -1,7 +1,7 @@
 """OTF2 archives, as Score-P writes them, as traces of ours; the package otf2 reads them.
 
-The locations that the archive calls those of MPI are the ranks, and only their calls are read: other threads (refused
-where they call MPI), devices, metrics and the program's own regions are left out, whose time is the program's own code;
+The locations that the archive calls those of MPI are the ranks, and their calls and regions (phases) are read; other
+threads (refused where they call MPI), devices and metrics are left out. Time between calls is the program's own code;
 that of gaps is not (buffers that were written out, measurement that was off). What a call did say the events
 within its region: messages, requests (by their number), collective operations with communicator and bytes. The last are
 those of Score-P (`collective_bytes`). Calls without any that do not communicate, such as MPI_Comm_rank, are own code
@@ -96,6 +96,7 @@ class _Rank:
         self.region: Any = None
         self.start_s, self.events = 0.0, defaultdict[str, list[Any]](list)
         self.requests: dict[int, int] = {}
+        self.regions: list[tuple[str, float]] = []
         self.begin_s: float | None = None
         self.end_s, self.is_over = 0.0, False
 
@@ -136,6 +137,8 @@ class _Archive:
                 events = f"{read[place]} of {counted(place.number_of_events, 'event')}"
                 raise InputError(f"{self.path}: has {events} of {place.name[:40]!r}: truncated")
         for rank in self.ranks:
+            for region in rank.regions:  # they go on to the end
+                self._add_region(rank, *region, rank.end_s, events=1)
             if rank.called:
                 raise InputError(f"{self.path}: rank {rank.number} is in {rank.called} at the end: truncated")
         nodes = [getattr(place.group.system_tree_parent, "name", "") for place in self.places]
@@ -187,8 +190,16 @@ class _Archive:
             rank.events.clear()
             if rank.called == "MPI_Finalize":
                 rank.end_s, rank.is_over = time_s, True
+        elif enters:
+            rank.regions.append((region.name, time_s))
+        elif rank.regions and rank.regions[-1][0] == region.name:
+            self._add_region(rank, *rank.regions.pop(), min(time_s, rank.end_s if rank.is_over else time_s))
         else:
-            self.calls.account("event| of the program's own regions")
+            self.calls.account("event| that leave a region which was not entered last")
+
+    def _add_region(self, rank: _Rank, name: str, start_s: float, end_s: float, events: int = 2) -> None:
+        """Adds a region, as far as it is between MPI_Init and MPI_Finalize."""
+        self.calls.region(rank.number, name, max(start_s, rank.begin_s or 0.0), end_s, events)
 
     def _take_beside(self, place: Any, type_: str, event: Any) -> None:
         """An event of a further thread, or of a device."""

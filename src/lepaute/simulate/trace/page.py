@@ -34,7 +34,7 @@ from lepaute.simulate.trace.breakdown import (
     split,
     with_own_code,
 )
-from lepaute.simulate.trace.messages import sent_of
+from lepaute.simulate.trace.dependencies import dependencies_of
 from lepaute.simulate.trace.report import (
     breakdown_dict,
     breakdown_tables,
@@ -45,6 +45,7 @@ from lepaute.simulate.trace.report import (
 )
 from lepaute.simulate.trace.table import PHASE, Trace, caveats_of
 from lepaute.simulate.trace.timeline import TICKS, binned, evenly, segments, step_starts
+from lepaute.simulate.trace.traffic import Pairs, pairs_of
 
 #: Calls over time, of as many ranks, evenly spread where there are more; 600,000 segments are some 2 MB.
 MAX_RANKS, MAX_SEGMENTS = 1024, 600_000
@@ -79,16 +80,15 @@ def page(trace: Trace, command: str = "") -> str:
     calls, shortest_s = _calls_over_time(drawn, drawn_spent, found.waiting, labels)
     used = numpy.flatnonzero(spent.sum(axis=0) > 1e-6 * spent.sum())
     waits = breakdown.waits
-    sent = sent_of(trace)
+    sent = pairs_of(trace, dependencies_of(trace))
     pictures = [
         _over_time(whole, spent),
         by_rank(breakdown),
         *([_by_step(breakdown)] if len(breakdown.steps) > 1 else []),
         *([_pairs_picture(waits.rank, waits.whom, waits.time_s, "waits", "for")] if (waits.whom >= 0).any() else []),
     ]
-    messages = (
-        [picture_values(_pairs_picture(sent.rank, sent.peer, sent.size_bytes, "sends", "to"))] if len(sent.rank) else []
-    )
+    pairs = (sent.sender, sent.receiver, sent.size_bytes)
+    messages = [picture_values(_pairs_picture(*pairs, "sends", "to"))] if len(sent.sender) else []
     tables = [_table(title, head, rows) for title, head, rows in breakdown_tables(breakdown, MAX_TABLE_ROWS)[1:]]
     total = int(trace.metadata.get("ranks") or 0) or len(trace.ranks)
     held = ranks_text(total) if total == len(trace.ranks) else f"{len(trace.ranks)} of {ranks_text(total)}"
@@ -124,7 +124,7 @@ def page(trace: Trace, command: str = "") -> str:
         pictures=[picture_values(picture) for picture in pictures],
         messages=messages,
         tables=[*tables, _table("Who waits for whom", *_pairs(waits.rank, waits.whom, waits.time_s))],
-        sent=_table("Messages", *_sent(sent)) if len(sent.rank) else None,
+        sent=_table("Messages", *_sent(sent)) if len(sent.sender) else None,
         fields=description_fields(trace),
         commands=[("This page is made by", command)] if command else [],
     )
@@ -184,17 +184,11 @@ def _pairs(one: NDArray[Any], other: NDArray[Any], time_s: NDArray[Any]) -> tupl
     return in_common_unit(("rank that waits", "for rank", "time", "share of all"), rows, (2,))
 
 
-def _sent(sent: Any) -> tuple[Any, Any]:
-    largest = numpy.argsort(-sent.size_bytes, kind="stable")[:MAX_TABLE_ROWS]
+def _sent(sent: Pairs) -> tuple[Any, Any]:
+    rows = [tuple(row.values()) for row in sent.to_list("from rank", "to rank")[:MAX_TABLE_ROWS]]
     return ("from rank", "to rank", "messages", "bytes", "mean size"), [
-        (
-            sent.rank[at],
-            sent.peer[at],
-            f"{sent.messages[at]:,}",
-            size_text(float(sent.size_bytes[at])),
-            size_text(float(sent.size_bytes[at] / sent.messages[at])),
-        )
-        for at in largest
+        (sender, receiver, f"{count:,}", size_text(size), size_text(size / count))
+        for sender, receiver, count, size, _ in rows
     ]
 
 

@@ -153,6 +153,11 @@ class Trace:
         is_wanted = numpy.array([name in chosen for name in self.names] or [False])
         return is_wanted[self.name] if len(self) else numpy.zeros(0, dtype=bool)
 
+    def of(self, kind: int) -> npt.NDArray[Any]:
+        """Which rows are kernels (KERNEL), calls of MPI, or phases (PHASE); shape (rows,), bool."""
+        result: npt.NDArray[Any] = self.kind == kind
+        return result
+
     def where(self, mask: npt.NDArray[Any]) -> "Trace":
         """The rows of a mask (or of indices), in their order."""
         columns = {name: getattr(self, name)[mask] for name in (*TEXTS, *(column for column, _, _ in NUMBERS))}

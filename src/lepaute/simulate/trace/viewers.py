@@ -83,15 +83,15 @@ def events(trace: Trace) -> Iterator[dict[str, Any]]:
     for node in sorted(set(node_of.values())):
         name = node_name(trace, node) if isinstance(nodes, list) else headline(trace)
         yield _meta("process_name", node, 0, name=name)
-    own_lines = _ranks_with_crossing_phases(trace)
+    crossing = _ranks_with_crossing_phases(trace)
     for rank, node in node_of.items():
         yield _meta("thread_name", node, rank, name=f"rank {rank}")
         yield _meta("thread_sort_index", node, rank, sort_index=2 * rank)
-        if rank in own_lines:
+        if rank in crossing:
             yield _meta("thread_name", node, PHASE_LINES_FROM + rank, name=f"rank {rank}: phases")
             yield _meta("thread_sort_index", node, PHASE_LINES_FROM + rank, sort_index=2 * rank + 1)
     for row in range(len(trace)):
-        yield _call(trace, row, node_of, own_lines)
+        yield _call(trace, row, node_of, crossing)
     yield from _arrows(trace, node_of)
 
 
@@ -99,12 +99,12 @@ def _meta(what: str, pid: int, tid: int, **values: object) -> dict[str, Any]:
     return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": values}
 
 
-def _call(trace: Trace, row: int, node_of: dict[int, int], own_lines: set[int]) -> dict[str, Any]:
+def _call(trace: Trace, row: int, node_of: dict[int, int], crossing: set[int]) -> dict[str, Any]:
     rank, kind = int(trace.rank[row]), int(trace.kind[row])
     # Both ends are rounded, so that a call does not end after the next one has begun.
     start_s, duration_s = float(trace.start_s[row]), float(trace.duration_s[row])
     start_ns, end_ns = round(start_s * 1e9), round((start_s + duration_s) * 1e9)
-    line = PHASE_LINES_FROM + rank if kind == PHASE and rank in own_lines else rank
+    line = PHASE_LINES_FROM + rank if kind == PHASE and rank in crossing else rank
     return {
         "name": trace.names[trace.name[row]],
         "cat": KINDS[kind],

@@ -19,7 +19,7 @@ from lepaute.kit.text import seconds
 from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
 from lepaute.simulate.apps.replay.collectives import LIBRARIES, parts_of
-from lepaute.simulate.apps.replay.operations import NONE, Operations, Requests
+from lepaute.simulate.apps.replay.operations import DIGITS, NONE, Operations, Requests
 from lepaute.simulate.trace.consistency import Consistency
 from lepaute.simulate.trace.messages import BETWEEN_TWO, BLOCKING_OF, CREATIONS, SENDS, TESTS
 from lepaute.simulate.trace.table import COMPUTING, GAPS, KERNEL, MPI, NOBODY, PHASE, WAITING, Trace, caveats_of
@@ -148,21 +148,22 @@ def _check_threads(trace: Trace, where: str) -> None:
             )
 
 
-#: Own time between two calls is kept with this many significant digits, so that few operations are told apart.
-DIGITS = 4
 #: Of what recording a test takes, so many times at least is between two tests where a program computes there.
 _MIN_BETWEEN = 1.5
 _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
-def laid_down(parts: Iterable[Trace], survey: Survey, modelled: Collection[str], library: str) -> Laid:
+def laid_down(
+    parts: Iterable[Trace], survey: Survey, modelled: Collection[str], library: str, digits: int = DIGITS
+) -> Laid:
     """The program of a recording.
 
     modelled : kernels that take the time of the platform's models
     library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
+    digits   : significant ones of own time between two calls; fewer tell fewer operations apart
     Raises InputError if ranks do not call the same collective operations.
     """
-    operations, step_of = Operations(), 1
+    operations, step_of = Operations(digits), 1
     step = operations.number("step", "")
     code: list[Any] = [_core.ProgramRankCode([step], [(0, 1, 1)])] * survey.ranks
     for part in parts:
@@ -196,9 +197,9 @@ class RecordedPart:
     def lay(self, step: int) -> "Iterable[tuple[int, list[int]]]":
         """Each rank of the part, and the places of its operations."""
         placed = numpy.full((len(self.trace), 4), NONE, dtype="int32")
-        own_s, last_s = self._own_seconds()
+        code_s, last_s = self._own_seconds()
         self._place_steps(placed, step)
-        placed[:, _OWN] = self._numbers_of(own_s)
+        placed[:, _OWN] = self._numbers_of(code_s)
         self._place_kernels(placed)
         self._place_blocking(placed)
         self._place_collectives(placed, self._place_requests(placed))
@@ -228,7 +229,7 @@ class RecordedPart:
             for at, name in ((begins, "begins_s"), (ends, "ends_s")):
                 known = trace.metadata.get(name) or ()
                 at[: len(known)] = known[: len(at)]
-        own_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
+        code_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
         recorder_s, test_s = trace.metadata.get("recorder_s") or (0.0, 0.0)
         # A program that computes between tests does so until it is done; one that waits has only its loop there.
         in_vain, loop_s = trace.named(TESTS) & (trace.n > 0), (trace.n - 1) * test_s
@@ -244,16 +245,16 @@ class RecordedPart:
             passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], more_s[rows]))
             told = ~numpy.isin(self.does[rows], (Does.NOTHING, Does.COMPUTES, Does.ARRIVES))
             at = passed[told]
-            own_s[rows[told]] = numpy.diff(at, prepend=0.0)
+            code_s[rows[told]] = numpy.diff(at, prepend=0.0)
             last_s[place] = passed[-1] - (at[-1] if len(at) else 0.0) + max(0.0, ends[rank] - end[-1])
-        return own_s, last_s
+        return code_s, last_s
 
-    def _numbers_of(self, own_s: NDArray[Any]) -> NDArray[Any]:
+    def _numbers_of(self, code_s: NDArray[Any]) -> NDArray[Any]:
         """Places of operations that take so long; -1 for none."""
-        numbers = numpy.full(len(own_s), NONE, dtype="int32")
-        rows = numpy.flatnonzero(own_s > 0.0)
-        magnitude = 10.0 ** (numpy.floor(numpy.log10(own_s[rows])) - DIGITS + 1)
-        rounded = numpy.rint(own_s[rows] / magnitude) * magnitude
+        numbers = numpy.full(len(code_s), NONE, dtype="int32")
+        rows = numpy.flatnonzero(code_s > 0.0)
+        magnitude = 10.0 ** (numpy.floor(numpy.log10(code_s[rows])) - self.operations.digits + 1)
+        rounded = numpy.rint(code_s[rows] / magnitude) * magnitude
         numbers[rows] = self.operations.number_each(
             [rounded], lambda at: self.operations.number("compute", COMPUTING, sizes=(0.0, float(rounded[at])))
         )

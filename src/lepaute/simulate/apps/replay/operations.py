@@ -15,15 +15,19 @@ from lepaute.simulate.trace.table import COMPUTING, NOBODY
 
 #: The place of no operation.
 NONE = -1
+#: Significant digits of own time between two calls: with few, few operations are told apart.
+DIGITS = 4
 
 
 class Operations:
     """The operations of all ranks, without repetitions.
 
+    digits : significant ones of own time
     approximated : calls for whose algorithms others stand;  undecided : calls for which libraries take different ones
     """
 
-    def __init__(self) -> None:
+    def __init__(self, digits: int = DIGITS) -> None:
+        self.digits = digits
         self.ops: list[tuple[Any, ...]] = []
         self.lists: dict[tuple[int, ...], int] = {}
         self.lines: dict[str, int] = {"": 0}
