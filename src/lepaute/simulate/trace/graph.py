@@ -5,63 +5,41 @@ and its computing took beyond waiting (`breakdown` calls it transfer); with them
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.trace.messages import (
-    ALL_TO_ALL,
-    BLOCKING_OF,
-    COLLECTIVES,
-    FROM_ROOT,
-    NONBLOCKING_COLLECTIVES,
-    TO_ROOT,
-    collective_turns,
-    completions,
-    match_messages,
-)
+from lepaute.simulate.trace.dependencies import Waits, waits_of
 from lepaute.simulate.trace.table import Trace
 
 #: Values of all nodes that are held at once.
 MOST_VALUES = 1 << 25
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Which calls wait until others have begun.
-
-    row, other : rows of a trace; row does not end before other begins: messages
-    member     : rows that take part in collective operations, and `joined`, the number of that operation
-    waiting    : rows that wait for those of their operation, and `awaited`, its number
-    """
-
-    row: NDArray[Any]
-    other: NDArray[Any]
-    member: NDArray[Any]
-    joined: NDArray[Any]
-    waiting: NDArray[Any]
-    awaited: NDArray[Any]
-
-
-def waits_of(trace: Trace) -> Waits:
-    """The waits of a trace: a receive for its send, a send that was not over for its receive, and the members of a
-    collective operation for those that breakdowns name. What ended before is no wait: clocks may be off."""
-    matches = match_messages(trace)
-    end = matches.end.copy()
-    lost = numpy.flatnonzero(end < 0)
-    end[lost] = _next_wait(trace, matches.receive[lost])
-    has = end >= 0
-    row, other = [end[has]], [matches.send[has]]
-    sent = matches.sent
-    held = numpy.flatnonzero(sent >= 0)
-    held = held[trace.start_s[matches.receive[held]] > trace.start_s[matches.send[held]]]
-    row.append(sent[held])
-    other.append(matches.receive[held])
-    rows, others = numpy.concatenate(row), numpy.concatenate(other)
-    real = (trace.end_s[rows] > trace.start_s[others]) & (rows != others)
-    return Waits(rows[real], others[real], *_collective_waits(trace))
+def edges_of(trace: Trace) -> Waits:
+    """The waits of a trace that its dates allow, as clocks may be off; of a send only those for a receive that came
+    later. Where an MPI_Waitall names no requests, it waits for all receives before it."""
+    waits = waits_of(trace)
+    matches = waits.matches
+    lost = numpy.flatnonzero(matches.end < 0)
+    end = _next_wait(trace, matches.receive[lost])
+    row, other = numpy.concatenate((waits.row, end)), numpy.concatenate((waits.other, matches.send[lost]))
+    sends = numpy.concatenate((waits.sends, numpy.zeros(len(lost), dtype=bool)))
+    real = (row >= 0) & (row != other) & (trace.end_s[row] > trace.start_s[other])
+    real &= ~sends | (trace.start_s[other] > trace.start_s[row])
+    latest = numpy.full(int(waits.joined.max(initial=-1)) + 1, -numpy.inf)
+    numpy.maximum.at(latest, waits.joined, trace.start_s[waits.member])
+    ended = trace.end_s[waits.waiting] >= latest[waits.awaited]
+    return replace(
+        waits,
+        row=row[real],
+        other=other[real],
+        sends=sends[real],
+        waiting=waits.waiting[ended],
+        awaited=waits.awaited[ended],
+    )
 
 
 def _next_wait(trace: Trace, posted: NDArray[Any]) -> NDArray[Any]:
@@ -72,37 +50,6 @@ def _next_wait(trace: Trace, posted: NDArray[Any]) -> NDArray[Any]:
     after = waits[numpy.searchsorted(waits, posted).clip(max=len(waits) - 1)]
     result: NDArray[Any] = numpy.where((after > posted) & (trace.rank[after] == trace.rank[posted]), after, -1)
     return result
-
-
-def _collective_waits(trace: Trace) -> tuple[NDArray[Any], ...]:
-    """member, joined, waiting and awaited of Waits."""
-    rows = numpy.flatnonzero(trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES) & (trace.comm >= 0))
-    none = numpy.zeros(0, dtype=int)
-    if not len(rows):
-        return none, none, none, none
-    _, operation = numpy.unique(collective_turns(trace, rows), return_inverse=True)
-    operation = operation.reshape(-1)
-    blocking = trace.named(COLLECTIVES)[rows]
-    ends = numpy.where(blocking, rows, completions(trace)[rows])
-    is_root = trace.peer[rows] == trace.rank[rows]
-    blocks = {
-        form: frozenset((*form, *(name for name, does in BLOCKING_OF.items() if does in form)))
-        for form in (ALL_TO_ALL, FROM_ROOT, TO_ROOT)
-    }
-    everybody = numpy.ones(len(rows), dtype=bool)
-    joins, waits = numpy.zeros(len(rows), dtype=bool), numpy.zeros(len(rows), dtype=bool)
-    for form, who, whom in (
-        (ALL_TO_ALL, everybody, everybody),
-        (FROM_ROOT, ~is_root, is_root),
-        (TO_ROOT, is_root, ~is_root),
-    ):
-        named = trace.named(blocks[form])[rows]
-        joins |= named & whom
-        waits |= named & who
-    latest = numpy.full(int(operation.max()) + 1, -numpy.inf)
-    numpy.maximum.at(latest, operation[joins], trace.start_s[rows[joins]])
-    waits &= (ends >= 0) & (trace.end_s[ends.clip(0)] >= latest[operation])
-    return rows[joins], operation[joins], ends[waits], operation[waits]
 
 
 class Graph:

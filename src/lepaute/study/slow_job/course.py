@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.text import counted
 from lepaute.simulate.trace.breakdown import with_own_code
-from lepaute.simulate.trace.graph import Graph, waits_of
+from lepaute.simulate.trace.graph import Graph, edges_of
 from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES, PROBES, TESTS
 from lepaute.simulate.trace.table import COMPUTING, GAPS, PHASE, SLEEPING, WAITING, Trace
 
@@ -98,7 +98,7 @@ class Course:
         optional = numpy.repeat(
             [False, False, True, False, True, False, False, False], [len(nodes) for nodes in before]
         )
-        operations = int(max((numbers.max(initial=-1) for numbers in (self.joins[1], self.awaits[1])), default=-1)) + 1
+        operations = int(self.joins[1].max(initial=-1)) + 1
         ends = numpy.full(slots, -numpy.inf)
         ends[place] = self.start_s
         last = numpy.flatnonzero(numpy.isinf(ends))
@@ -125,7 +125,7 @@ def course_of(trace: Trace, where: str) -> Course:
     start, end = _in_order(trace, ranks)
     number = numpy.full(len(trace), -1)
     number[rows] = numpy.arange(len(rows))
-    waits = waits_of(trace)
+    waits = edges_of(trace)
     row, other = number[waits.row], number[waits.other]
     known = (row >= 0) & (other >= 0)
     row, other = row[known], other[known]
@@ -136,12 +136,9 @@ def course_of(trace: Trace, where: str) -> Course:
     sent = numpy.full(len(rows), -numpy.inf)
     numpy.maximum.at(sent, row, begun[other])
     ready = numpy.maximum(begun, sent)
-    if len(joined):
-        met = numpy.full(int(joined.max()) + 1, -numpy.inf)
-        numpy.maximum.at(met, joined, begun[member])
-        held = awaited <= joined.max()
-        waiting, awaited = waiting[held], awaited[held]
-        numpy.maximum.at(ready, waiting, met[awaited])
+    met = numpy.full(int(joined.max(initial=-1)) + 1, -numpy.inf)
+    numpy.maximum.at(met, joined, begun[member])
+    numpy.maximum.at(ready, waiting, met[awaited])
     slot, what, seconds, last = _pieces(trace, rows, looks, start, end, ranks)
     return Course(
         trace,
