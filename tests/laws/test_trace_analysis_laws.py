@@ -105,8 +105,7 @@ def test_the_efficiencies_multiply_and_their_computing_is_the_breakdowns(analysi
     found = analysis.efficiencies
     assert prod(found.factors.values()) == pytest.approx(found.parallel, rel=1e-12)
     assert found.load_balance * found.communication == pytest.approx(found.parallel, rel=1e-12)
-    useful_s = analysis.breakdown.by_rank_s[:, [COMPUTE, OWN_CODE]].sum(axis=1)
-    # Of a recording, the replay takes off what recording its calls took.
+    useful_s = analysis.breakdown.by_rank_s[:, [COMPUTE, OWN_CODE]].sum(axis=1)  # with what recording calls took
     numpy.testing.assert_allclose(found.useful_s, useful_s, rtol=1e-3 if analysis.trace.is_recording else 1e-9)
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from lepaute.kit.later import later
 from lepaute.kit.picture import BLUE, ORANGE, RED, RULE, SOFT, new_figure
 from lepaute.kit.report.page import anchor, figure_svg, render
-from lepaute.kit.text import counted, percent, ranks_text, seconds, time_unit
+from lepaute.kit.text import counted, percent, ranks_text, seconds, size_text, time_unit
 from lepaute.simulate.analysis.analysing import Analysis
 from lepaute.simulate.analysis.critical_path import (
     BLANK,
@@ -88,9 +88,8 @@ def _pictures(analysis: Analysis) -> list[dict[str, Any]]:
             {
                 "title": "Who sends to whom, and who waits for whom",
                 "svg": Markup(figure_svg(figure, alt)),
-                "caption": "A row is the rank that sends, or waits; a column the rank that receives, or is waited for. "
-                f"Of more than {_MAX_CELLS} ranks neighbours are put together, named by the first. Collective "
-                "operations have no pairs: they are in a table of their own.",
+                "caption": "A row is the rank that sends, or waits; a column the one that receives, or is waited for. "
+                f"Collective operations have no pairs. Of more than {_MAX_CELLS} ranks neighbours are put together.",
             }
         )
     return pictures
@@ -102,12 +101,12 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
     time_s = waits.time_s[has_whom]
     unit, factor = time_unit(float(time_s.max(initial=0.0)))
     maps = [
-        ("sender", "receiver", "MiB", pairs.sender, pairs.receiver, pairs.size_bytes / 2**20),
+        ("sender", "receiver", "bytes", pairs.sender, pairs.receiver, pairs.size_bytes),
         ("rank that waits", "for rank", unit, waits.rank[has_whom], waits.whom[has_whom], time_s * factor),
     ]
     if nodes is not None and len(numpy.unique(nodes.sender)) > 1:
-        grid = (nodes.sender, nodes.receiver, nodes.size_bytes / 2**20)
-        maps.insert(1, ("node of sender", "node of receiver", "MiB", *grid))
+        grid = (nodes.sender, nodes.receiver, nodes.size_bytes)
+        maps.insert(1, ("node of sender", "node of receiver", "bytes", *grid))
     maps = [entry for entry in maps if len(entry[3])]
     if not maps:
         return None
@@ -125,6 +124,8 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
         scale = figure.colorbar(mesh, ax=axis, shrink=0.8)
         scale.ax.tick_params(labelsize=8)
         scale.set_label(unit_of, fontsize=8)
+        if unit_of == "bytes":
+            scale.ax.yaxis.set_major_formatter(lambda size, _: size_text(size))
         every = max(1, cells // 8)
         firsts = [int(numbers[cell_of == cell][0]) for cell in range(0, cells, every)]
         names = [node_name(analysis.trace, first) if up.startswith("node") else str(first) for first in firsts]
