@@ -21,6 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Is this node slow?": ("watch",),
     "Which MPI library is faster?": ("compare", "clocks"),
     "Where do message times jump?": ("segment",),
+    "Why was my job slow?": ("why",),
     "Where does the time go?": ("record", "trace"),
     "What is installed here?": ("doctor", "examples", "completion"),
 }

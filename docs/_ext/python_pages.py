@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Measurements",
         (
             *("Archive", "Job", "run", "Until", "Target", "measure_libraries", "measure_sessions"),
-            *("read_trace", "Trace"),
+            *("read_trace", "Trace", "why"),
         ),
     ),
     "errors": ("Errors", ("LepauteError", "InputError", "PredictionWarning")),

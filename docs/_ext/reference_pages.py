@@ -4,16 +4,13 @@ A page that is the same as before keeps its date, so that Sphinx builds only wha
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from command_pages import command_pages
 from markdown_text import Pages
 from python_pages import python_pages
 from schema_pages import schema_pages
 from status_page import status_pages
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
 
 #: Below docs/reference; git ignores them.
 FOLDERS = ("commands", "formats", "python")
@@ -37,7 +34,7 @@ def write(folder: Path, pages: Pages) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def setup(app: "Sphinx") -> dict[str, Any]:
+def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference", all_pages()))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -43,6 +43,7 @@ OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
         (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),
     ),
     "trace compare": ((FAILED, "with `--same`, calls, their order or their sizes differ"),),
+    "why": ((FAILED, "a cause is named"), (entry.UNDECIDED, "more than chance, without a cause; too few usual runs")),
     "run": (
         (FAILED, "the experiment failed, or a command of it, or a node was lost; its archive says why"),
         (entry.INTERRUPTED, "interrupted; the archive keeps what was measured, and `--resume` goes on"),

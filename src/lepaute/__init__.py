@@ -10,7 +10,7 @@ True
 Platforms      load_platform("dahu" or a file), Platform
 Predictions    predict(Hpl(...) or Stencil(...), platform), emulate(program, platform, ranks=...), difference
 Measurements   Archive.open(file), fit.models(archives), fit.segment(x, y), fit.read_durations(file), read_trace(file)
-Studies        study.run("STUDY.yaml"): tune, what if, sensitivity, capacity
+Studies        study.run("STUDY.yaml"): tune, what if, sensitivity, capacity; why(run, usual): why a run was slow
 MPI libraries  measure_libraries(["openmpi", "mpich"], file), compare.archives(file): which is faster, and how sure
 Watching       watch.open(store) tests machines against what earlier jobs measured of them
 Experiments    design (tables of what to measure), Job (what is measured, and how), run(Job, archive)
@@ -64,5 +64,6 @@ if TYPE_CHECKING:
     from lepaute.simulate.trace import Trace as Trace
     from lepaute.simulate.trace import read_trace as read_trace
     from lepaute.stats.stopping import Target as Target
+    from lepaute.study.slow_job import *  # noqa: F403
 
 __getattr__, __dir__, __all__ = public_names(__name__, "__version__")

@@ -111,6 +111,7 @@ BASES = {
     "clocks": Base({"--output": "out.zip"}, {"what": "openmpi"}),
     "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
     "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
+    "why": Base({"--usual": "{in}/usual.parquet"}, {"run": "{in}/trace.parquet"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
     "trace show": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
@@ -132,13 +133,11 @@ BASES = {
     "watch ingest": Base(
         {"--store": "out", "--mapping": "{in}/mapping.yaml", "--format": "csv"}, {"files": ("{in}/values.csv",)}
     ),
-    "watch test": Base(_STORE),
-    "watch events list": Base(_STORE),
+    **dict.fromkeys(("watch test", "watch events list", "watch events propose", "watch replay"), Base(_STORE)),
     "watch events add": Base({"--store": "out", "--node": "1", "--reason": "why", "--date": "2026-11-23"}),
     "watch events withdraw": Base({**_STORE, "--reason": "why"}, {"ids": ("0123",)}),
     "watch events import": Base({"--store": "out", "--events": "{in}/events.csv"}),
     "watch events export": Base({**_STORE, "--events": "out.csv"}),
-    "watch events propose": Base(_STORE),
     "watch events accept": Base(_STORE, {"proposal": "0123"}),
     "watch events effect": Base(_STORE, {"date": "2023-11-21"}),
     # A name that no scheduler has: nothing is submitted where a Slurm is installed.
@@ -148,7 +147,6 @@ BASES = {
     "watch site": Base({**_STORE, "--output": "site"}),
     "watch alert": Base({**_STORE, "--prometheus": "out.prom"}),
     "watch health": Base(_STORE, {"nodes": ("1",)}),
-    "watch replay": Base(_STORE),
     "watch cost": Base({**_STORE, **_PLATFORM, "--n": "64", "--grid": "1x2", "--runs": "2"}, {"node": "1"}),
     "trace compare": Base({}, {"left": "{in}/trace.parquet", "right": "{in}/trace.parquet"}),
 }
@@ -320,7 +318,8 @@ def write_inputs(folder: Path) -> None:
         writer.add_bytes("raw/block0/p2p.csv", b"a\n1\n")
     assert main(["design", "factorial", "-f", "a=1,2", "-f", "b=3,4", "-o", str(folder / "design.csv")]) == 0
     predict = ["predict", "hpl", "-p", str(folder / "platform.yaml"), "--n", "128", "--nb", "64", "--grid", "2x1"]
-    assert main([*predict, "--runs", "1", "--trace", str(folder / "trace.parquet")]) == 0
+    for seed, name in enumerate(("trace", "usual", "usual-3"), 1):
+        assert main([*predict, "--runs", "1", "--seed", str(seed), "--trace", str(folder / f"{name}.parquet")]) == 0
 
 
 def write_store(folder: Path) -> None:

@@ -117,7 +117,7 @@ PAGES = {
         *("demo_runs", "block_sizes", "real_programs", "recorded_hpl", "across_settings", "sharing"),
     ),
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
-    "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes"),
+    "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes", "why"),
     "accuracy_emulation": (
         *("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications", "collectives"),
     ),

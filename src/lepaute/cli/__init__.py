@@ -44,6 +44,7 @@ COMMANDS = (
     ),
     Command("record", "run a program under MPI and record its kernels and messages", "trace:record", "trace"),
     Command("trace", "show, draw, break down and compare traces", extra="trace"),
+    Command("why", "why a recorded run took longer than usual: what, where and since when", "why:command", "compare"),
     Command("design", "tables of what will be measured", extra="fit"),
     Command("run", "an experiment on one node or many: from a script to an archive", "run:command", "fit"),
     Command("archive", "show, verify, compare and extract archives of measurements"),
@@ -62,6 +63,7 @@ QUESTIONS = (
     ("Is this node slow?", "lepaute watch test rates.csv"),
     ("Which MPI library is faster?", "lepaute compare openmpi mpich"),
     ("Where do message times jump?", "lepaute segment osu_latency.txt"),
+    ("Why was my job slow?", "lepaute why run.parquet --usual usual/*.parquet"),
     ("Where does the time go?", "lepaute record -o run.parquet -- mpirun PROGRAM"),
 )
 

@@ -33,7 +33,7 @@ def built(name: str, arguments: Sequence[str] = ()) -> tuple[Any, str | None]:
     is_group = isinstance(app, typer.Typer)
     if not is_group:
         app = App()
-        app.command()(target)
+        app.command(cls=getattr(module, "COMMAND", None))(target)
     # Not get_command() for a group: it drops the name of an only subcommand ("predict hpl" -> "predict").
     return get_group(app) if is_group else get_command(app), getattr(module, "DEFAULT", None)
 

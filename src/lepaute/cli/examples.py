@@ -113,6 +113,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lepaute segment osu_latency.txt --plot protocols.png",
         "lepaute segment mine.csv --unit us --where operation=send",
     ),
+    "why": ("lepaute why run.parquet --usual usual/*.parquet --report why.html",),
     "record": ("lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM",),
     "trace show": ("lepaute trace show trace.parquet",),
     "trace gantt": ("lepaute trace gantt trace.parquet -o gantt.png --ranks 0-3",),

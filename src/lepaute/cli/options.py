@@ -99,9 +99,9 @@ class App(typer.Typer):
         # Without Rich, which takes 40 ms to load, and without options about completion by shells.
         super().__init__(cls=Group, rich_markup_mode=None, add_completion=False, **settings)
 
-    def command(self, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # type: ignore[override]
+    def command(self, name: str | None = None, cls: Any = None) -> Callable[..., Any]:  # type: ignore[override]
         """As Typer's."""
-        register = super().command(name, cls=Command)
+        register = super().command(name, cls=cls or Command)
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             for parameter in inspect.signature(function).parameters.values():

@@ -115,7 +115,7 @@ def slowest_nodes(subject: Subject) -> Study:
     numbers = list(range(min(16, count // 4) + 1))
     model = subject.platform.kernel("dgemm", subject.threads)
     differs = model is not None and model.pieces[-1].per_cpu is not None
-    grids = [grid for number in numbers for grid in grids_of((count - number) * ranks)]
+    grids = [grid for number in numbers for grid in _grids_of((count - number) * ranks)]
     return subject.whatif(
         "HPL without the slowest nodes, on the best grid of each number of nodes",
         {"factor": "left_out", "best_of": ["grid"]},
@@ -209,7 +209,7 @@ def nb_and_grid(subject: Subject) -> Study:
         base=subject.base("nb", "grid"),
         factors={
             "nb": {"path": "application.nb", "levels": list(sizes)},
-            "grid": {"path": "application.grid", "levels": list(subject.chosen("grid") or grids_of(subject.ranks))},
+            "grid": {"path": "application.grid", "levels": list(subject.chosen("grid") or _grids_of(subject.ranks))},
         },
     )
 
@@ -233,7 +233,7 @@ def ready_study(name: str, subject: Subject) -> Study:
     return READY[name](subject)
 
 
-def grids_of(ranks: int) -> list[str]:
+def _grids_of(ranks: int) -> list[str]:
     """Grids of this many ranks, P at most Q, the flattest first."""
     sides = [p for p in range(1, isqrt(ranks) + 1) if ranks % p == 0]
     chosen = [p for p in sides if ranks <= LONGEST_GRID * p * p]

@@ -100,7 +100,7 @@ class _Guess:
     covariance: "Floats"
 
 
-class RealModel:
+class _RealModel:
     """Beliefs on the real times of points, from simulations with equal seeds and the real runs so far."""
 
     def __init__(self, simulated: Sequence[Outcome]) -> None:
@@ -196,7 +196,7 @@ def correct(
     """
     if runs < 1:
         raise InputError(f"there are {runs} real runs; give one at least")
-    model, ended = RealModel(simulated), "all real runs made"
+    model, ended = _RealModel(simulated), "all real runs made"
     for number in range(runs):
         drawn, _ = model.draws(seed + number)
         choice = int(drawn.mean(axis=0).argmin())
@@ -229,7 +229,7 @@ def _loss(drawn: "Floats", choice: int) -> float:
     return float((drawn[:, choice] - drawn.min(axis=1)).mean())
 
 
-def _run(model: RealModel, drawn: "Floats", choice: int, real: Callable[[Point], float]) -> tuple[Point, float]:
+def _run(model: _RealModel, drawn: "Floats", choice: int, real: Callable[[Point], float]) -> tuple[Point, float]:
     """A real run of the choice where it has none, else of the point that is expected to beat it by most."""
     point = model.points[choice]
     if model.times_run(point) > 0:

@@ -47,8 +47,8 @@ class OpenRegressions:
     def of_nodes(self, nodes: Collection[Node]) -> "OpenRegressions":
         """Regressions of these (cluster, node): their own, and those of all nodes of their clusters."""
         part = partial(rows_of, nodes=nodes)
-        own = {name: part(getattr(self.judged, name)) for name in ("alarms", "looks", "unconfirmed")}
-        rows, judged = part(self.rows), replace(self.judged, **own)
+        theirs = {name: part(getattr(self.judged, name)) for name in ("alarms", "looks", "unconfirmed")}
+        rows, judged = part(self.rows), replace(self.judged, **theirs)
         reports = regressions_of(rows, self.changelog.inventory, nodes_of(self.values))
         return OpenRegressions(rows, reports, part(self.values), judged, self.changelog, self.steps)
 

@@ -1,4 +1,4 @@
-"""For whom a call waits: of each row the last of the calls of others that had to begin before it could end.
+"""For whom a call waits: the calls of others that had to begin before it could end.
 
 A receive waits for its send, a send that is not over for its receive, a wait or a test for those of its requests, a
 collective operation for all members, its root, or, at the root, for the others.
@@ -12,15 +12,38 @@ from numpy.typing import NDArray
 
 from lepaute.simulate.trace.messages import (
     ALL_TO_ALL,
+    BLOCKING_OF,
     COLLECTIVES,
     FROM_ROOT,
+    NONBLOCKING_COLLECTIVES,
     PROBES,
     TO_ROOT,
     Matches,
     collective_turns,
+    completions,
     match_messages,
 )
 from lepaute.simulate.trace.table import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Which rows of a trace wait until others have begun.
+
+    row, other, sends : of messages; sends: whether the row sends, and the other receives
+    member, joined    : rows by whose beginning a collective operation begins, and the number of that operation
+    waiting, awaited  : rows that wait for those of an operation, and its number
+    matches : the messages of which both ends are known
+    """
+
+    row: NDArray[Any]
+    other: NDArray[Any]
+    sends: NDArray[Any]
+    member: NDArray[Any]
+    joined: NDArray[Any]
+    waiting: NDArray[Any]
+    awaited: NDArray[Any]
+    matches: Matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +60,33 @@ class Dependencies:
     matches: Matches
 
 
-def dependencies_of(trace: Trace) -> Dependencies:
-    """The dependencies of a trace; those of nonblocking collective operations are not known."""
-    row, gap_s = _last_members(trace)
+def waits_of(trace: Trace) -> Waits:
+    """All waits of a trace; a send that was over before its receive began did not wait for it."""
     matches = match_messages(trace)
     has_end = matches.end >= 0
-    # A send that was over before the receive began did not wait for it.
     has_sent = matches.sent >= 0
     sent, receive = matches.sent[has_sent], matches.receive[has_sent]
     waited = trace.end_s[sent] > trace.start_s[receive]
     rows = numpy.concatenate((matches.end[has_end], sent[waited]))
     others = numpy.concatenate((matches.send[has_end], receive[waited]))
+    sends = numpy.arange(len(rows)) >= numpy.count_nonzero(has_end)
+    return Waits(rows, others, sends, *_collective_waits(trace), matches)
+
+
+def dependencies_of(trace: Trace) -> Dependencies:
+    """The last call for which each waits; those of nonblocking collective operations are left out."""
+    row, gap_s = numpy.full(len(trace), -1), numpy.full(len(trace), -numpy.inf)
+    waits = waits_of(trace)
+    in_time = numpy.argsort(trace.start_s[waits.member], kind="stable")  # of those of an operation the last stays
+    last = numpy.full(int(waits.joined.max(initial=-1)) + 1, -1)
+    last[waits.joined[in_time]] = waits.member[in_time]
+    blocking = trace.named(COLLECTIVES)[waits.waiting]
+    rows = numpy.concatenate((waits.waiting[blocking], waits.row))
+    others = numpy.concatenate((last[waits.awaited[blocking]], waits.other))
     gap = trace.start_s[others] - trace.start_s[rows]
-    later = gap > gap_s[rows]
-    rows, others, gap = rows[later], others[later], gap[later]
     order = numpy.argsort(gap, kind="stable")  # of several of a row the longest stays
     row[rows[order]], gap_s[rows[order]] = others[order], gap[order]
-    return Dependencies(row, gap_s, matches)
+    return Dependencies(row, gap_s, waits.matches)
 
 
 def probed(trace: Trace, known: Dependencies) -> Dependencies:
@@ -74,37 +107,32 @@ def probed(trace: Trace, known: Dependencies) -> Dependencies:
     return Dependencies(row, gap_s, known.matches)
 
 
-def _last_members(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Of each row of a collective operation the row of the member that began last of those for whom it waits, and when,
-    since its own beginning; elsewhere -1 and -inf.
+def _collective_waits(trace: Trace) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """member, joined, waiting and awaited of Waits.
 
     The i-th collective call of a group of ranks is one operation on all its members, since MPI asks that they be called
     in the same order. Those of groups that are not known are left out, and where members disagree about the routine.
     """
-    last, gap_s = numpy.full(len(trace), -1), numpy.full(len(trace), -numpy.inf)
-    rows = numpy.flatnonzero(trace.named(COLLECTIVES) & (trace.comm >= 0))
+    rows = numpy.flatnonzero(trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES) & (trace.comm >= 0))
     if not len(rows):
-        return last, gap_s
+        return rows, rows, rows, rows
     _, operation = numpy.unique(collective_turns(trace, rows), return_inverse=True)
-    count, start_s, name = int(operation.max()) + 1, trace.start_s[rows], trace.name[rows]
-    is_root = trace.peer[rows] == trace.rank[rows]
-    in_time = numpy.argsort(start_s, kind="stable")
+    count, name = int(operation.max()) + 1, trace.name[rows]
     first_name = numpy.full(count, -1)
     first_name[operation[::-1]] = name[::-1]
     agreed = numpy.ones(count, dtype=bool)
     numpy.logical_and.at(agreed, operation, name == first_name[operation])
+    ends = numpy.where(trace.named(COLLECTIVES)[rows], rows, completions(trace)[rows])
+    is_root = trace.peer[rows] == trace.rank[rows]
     everybody = numpy.ones(len(rows), dtype=bool)
+    joins, waits = ~everybody, ~everybody
     for names, who, others in (
         (ALL_TO_ALL, everybody, everybody),
         (FROM_ROOT, ~is_root, is_root),
         (TO_ROOT, is_root, ~is_root),
     ):
-        chosen = in_time[others[in_time]]  # of those with the same operation the last stays
-        of_operation = numpy.full(count, -1)
-        of_operation[operation[chosen]] = rows[chosen]
-        waiting = trace.named(names)[rows] & who & agreed[operation]
-        waiting &= of_operation[operation] >= 0
-        last[rows[waiting]] = of_operation[operation[waiting]]
-    known = last >= 0
-    gap_s[known] = trace.start_s[last[known]] - trace.start_s[known]
-    return last, gap_s
+        named = trace.named(names.union(name for name, does in BLOCKING_OF.items() if does in names))[rows]
+        joins |= named & agreed[operation] & others
+        waits |= named & agreed[operation] & who & (ends >= 0)
+    waits &= numpy.isin(operation, operation[joins])
+    return rows[joins], operation[joins], ends[waits], operation[waits]

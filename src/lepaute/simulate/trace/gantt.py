@@ -70,7 +70,7 @@ def plot_gantt(
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     seconds = colours.classes(drawn, split(drawn)[0])
     main = axes[-1]
-    used = _draw_strips(main, drawn, seconds, window)
+    used = draw_strips(main, drawn, seconds, window)
     _draw_phases(main, drawn, window)
     _draw_arrows(main, drawn, window, row_inch)
     _label_ranks(main, trace, window)
@@ -87,18 +87,7 @@ def plot_gantt(
     _draw_steps(main, drawn, window)
     if zoomed:
         _draw_overview(axes[0], drawn, seconds, whole, window)
-    names = colours.labels(is_estimated(drawn), not_separated(drawn))
-    figure.legend(
-        handles=[
-            Patch(facecolor=style.colour, edgecolor="#555555", lw=0.6, label=names[place])
-            for place, style in enumerate(colours.CALLS)
-            if place in used
-        ],
-        loc="outside lower center",
-        ncols=5,
-        frameon=False,
-        fontsize=9,
-    )
+    draw_legend(figure, drawn, used)
     entitle(figure, _title(trace, chosen, window, unit, factor), foot(trace))
     write_picture(figure, path)
     return window
@@ -109,9 +98,8 @@ def _chosen_ranks(trace: Trace, ranks: Sequence[int] | None) -> list[int]:
     if not present:
         raise InputError("the trace is empty: nothing to draw")
     if ranks is not None:
-        missing = sorted(set(ranks) - set(present))
-        if missing:
-            raise InputError(f"rank {missing[0]} is not in the trace; it holds {_ranges(present)}")
+        if missing := sorted(set(ranks) - set(present)):
+            raise InputError(f"rank {missing[0]} is not in the trace; it holds {ranges_text(present)}")
         return sorted(set(ranks))
     return evenly(present, MAX_RANKS)
 
@@ -156,7 +144,7 @@ def _extent(trace: Trace) -> tuple[float, float]:
     return low, high if high > low else low + 1e-9
 
 
-def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":
+def draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window) -> "set[int]":
     """Fills a strip a rank, each column of pixels by the shares of its time; returns the classes that can be seen."""
     palette = numpy.array([to_rgb(style.colour) for style in colours.CALLS])
     used: set[int] = set()
@@ -177,6 +165,14 @@ def _draw_strips(axis: Any, trace: Trace, seconds: NDArray[Any], window: Window)
     axis.set_xlim(window.low_s, window.high_s)
     axis.set_ylim(len(window.ranks) - 0.5, -0.62)
     return used
+
+
+def draw_legend(figure: Any, trace: Trace, used: "set[int]") -> None:
+    """What the colours of strips mean, of these classes."""
+    names = colours.labels(is_estimated(trace), not_separated(trace))
+    styles = [(colours.CALLS[place].colour, names[place]) for place in sorted(used)]
+    handles = [Patch(facecolor=colour, edgecolor="#555555", lw=0.6, label=label) for colour, label in styles]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
 
 def _draw_phases(axis: Any, trace: Trace, window: Window) -> None:
@@ -231,9 +227,8 @@ def _draw_overview(axis: Any, trace: Trace, seconds: NDArray[Any], whole: Window
     shares = binned(trace.start_s, seconds, whole.low_s, whole.high_s, bins) / len(whole.ranks)
     at = whole.low_s + (numpy.arange(bins) + 0.5) * (whole.high_s - whole.low_s) / bins
     unit, factor = time_unit(whole.high_s, 10.0)
-    axis.stackplot(
-        at * factor, shares[:, : colours.NOTHING].T, colors=[style.colour for style in colours.CALLS], linewidth=0
-    )
+    palette = [style.colour for style in colours.CALLS]
+    axis.stackplot(at * factor, shares[:, : colours.NOTHING].T, colors=palette, linewidth=0)
     axis.axvspan(window.low_s * factor, window.high_s * factor, color="none", ec="black", lw=1.4, zorder=5)
     axis.set_xlim(whole.low_s * factor, whole.high_s * factor)
     axis.set_ylim(0, 1)
@@ -260,7 +255,7 @@ def _title(trace: Trace, chosen: Sequence[int], window: Window, unit: str, facto
     return f"{finding_of(breakdown_of(trace)).sentence}\n{headline(trace)}; drawn: {ranks}, {span}"
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def ranges_text(numbers: Sequence[int]) -> str:
     """0-3,7 for 0, 1, 2, 3, 7."""
     parts = numpy.split(numpy.array(numbers), numpy.flatnonzero(numpy.diff(numbers) != 1) + 1)
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)

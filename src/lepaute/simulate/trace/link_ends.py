@@ -63,7 +63,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class _Attached:
     """Messages of rows as table.py has them, and for MPI_Sendrecv the row that received, and what."""
 
     columns: dict[str, NDArray[Any]]
@@ -72,7 +72,7 @@ class Attached:
     warnings: list[str]
 
 
-def attach(rows: Rows, links: Links) -> Attached:
+def attach(rows: Rows, links: Links) -> _Attached:
     """Peers, tags and sizes of all calls. Ranks are counted from 0, processes of keys from 1."""
     size_bytes, peer, tag = numpy.zeros(len(rows.rank)), numpy.full(len(rows.rank), -1), numpy.full(len(rows.rank), -1)
     target, ends, warnings = _both_ends(rows, links)
@@ -102,7 +102,7 @@ def attach(rows: Rows, links: Links) -> Attached:
     arrived = rows.named((SENDRECV,))[ends.row]
     columns = {"size_bytes": size_bytes, "peer": peer, "tag": tag, "completion": completion}
     arrivals = {"size_bytes": ends.size_bytes[arrived], "peer": ends.source[arrived], "tag": ends.tag[arrived]}
-    return Attached(columns, ends.row[arrived], arrivals, warnings)
+    return _Attached(columns, ends.row[arrived], arrivals, warnings)
 
 
 @dataclass(frozen=True, slots=True)

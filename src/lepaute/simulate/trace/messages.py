@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.trace.table import MPI, NOBODY, Trace
+from lepaute.simulate.trace.table import NOBODY, Trace
 
 SENDS = frozenset(f"MPI_{form}" for form in ("Send", "Ssend", "Bsend", "Rsend", "Sendrecv", "Sendrecv_replace"))
 IMMEDIATE_SENDS = frozenset(f"MPI_{form}" for form in ("Isend", "Issend", "Ibsend", "Irsend"))
@@ -98,9 +98,10 @@ def match_messages(trace: Trace) -> Matches:
 
 def message_rows(trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows that send a message, and rows that receive one."""
-    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0) & (trace.kind == MPI)
-    is_receive = trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer != NOBODY) & (trace.kind == MPI)
-    return numpy.flatnonzero(is_send), numpy.flatnonzero(is_receive)
+    is_send = trace.named(SENDS | IMMEDIATE_SENDS) & (trace.peer >= 0)
+    return numpy.flatnonzero(is_send), numpy.flatnonzero(
+        trace.named(RECEIVES | IMMEDIATE_RECEIVES) & (trace.peer != NOBODY)
+    )
 
 
 def message_keys(trace: Trace, rows: NDArray[Any], *, received: bool = False) -> NDArray[Any]:
