@@ -1,7 +1,6 @@
 #pragma once
 // The best ways to cut a series into 1, 2, 3, ... segments, by dynamic programming (Bellman, "On the approximation of
-// curves by line segments using dynamic programming", Communications of the ACM 4, 1961), and what may be left out of
-// it.
+// curves by line segments using dynamic programming", Communications of the ACM 4, 1961), and what may be left out.
 
 #include "fit/series.hpp"
 

@@ -16,8 +16,7 @@
 
 namespace lepaute::models {
 
-/// Parameters of one call; what m, n and k are for each kernel is told in docs/reference/platform_file.md. Unused ones
-/// are 0.
+/// Parameters of one call (docs/reference/platform_file.md: what m, n and k are of each kernel); unused ones are 0.
 struct Size {
     double m = 0.0;
     double n = 0.0;
@@ -182,8 +181,7 @@ public:
     /// Throws std::invalid_argument when a covariance is not positive semi-definite.
     void draw_coefficients(rng::Coordinates at);
 
-    /// Multiplies the durations of each piece by a factor drawn from its discrepancy: draw `at.index` plus the number
-    /// of the piece.
+    /// Multiplies the durations of each piece by a factor drawn from its discrepancy: draw `at.index` + piece.
     void draw_discrepancies(rng::Coordinates at) noexcept;
 
     /// Of sizes outside of what it was fitted to.

@@ -179,8 +179,7 @@ struct Layers {
 };
 
 /// What decides the draws of a run. Runs with the same `day` and another `run` are runs on the same machine and day:
-/// they share coefficients, discrepancies, days and the state of the network, and have their own noise and effect of
-/// the run.
+/// they share coefficients, discrepancies, days and the network's state, not noise and the effect of the run.
 struct Seeds {
     std::uint64_t day;
     std::uint64_t run;

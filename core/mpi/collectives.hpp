@@ -23,8 +23,7 @@ Task along_tree(Member me, double bytes, std::uint32_t root, Algorithm tree, Dir
                 Carried what = Carried::whole, bool last_first = false);
 
 /// MPI_Bcast down a tree, where a member receives a segment while it passes on the one before (so many messages a
-/// segment); a half down each side of a binary tree, after which members at the same place of both sides exchange
-/// theirs.
+/// segment); a half down each side of a binary tree, exchanged at the end between the same places of both sides.
 Task broadcast_tree(Member me, double bytes, std::uint32_t root, Shape shape);
 Task broadcast_split_binary(Member me, double bytes, std::uint32_t root, double segment_bytes);
 

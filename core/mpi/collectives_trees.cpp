@@ -178,8 +178,7 @@ Task broadcast_split_binary(Member me, double bytes, std::uint32_t root, double 
     const std::uint32_t side = (place + 1) % 2; // odd places are in the left subtree
     co_await pass_down(me, node_of(me, {Algorithm::binary}, root),
                        {Segments(halves[0], segment_bytes), Segments(halves[1], segment_bytes)}, side, true);
-    // The other half from the member at the same place of the other subtree; the last one, where there is none, from
-    // the root.
+    // The other half from the member at the same place of the other subtree, or from the root.
     const bool root_has_partner = size % 2 == 0;
     const std::uint32_t partner = (me.index + (side == 0 ? 1 : size - 1)) % size;
     if (place != 0 && !(root_has_partner && place + 1 == size)) {

@@ -31,16 +31,17 @@ std::vector<double> capacities(const net::Topology& topology, const models::Netw
 Engine::Engine(const models::Network& network, const net::Topology& topology, std::vector<std::uint32_t> node_of_rank,
                std::uint64_t seed, bool with_noise)
     : network_(network), topology_(topology), ranks_(node_of_rank.size()),
-      flows_(capacities(topology, network), topology.nodes(),
-             network.exact_sharing ? net::Sharing::exact : net::Sharing::fair,
-             [this](std::uint32_t from, std::uint32_t to, std::vector<net::LinkId>& links) {
-                 if (from == to) {
-                     links.push_back(static_cast<net::LinkId>(topology_.links().size()) + from);
-                 } else {
-                     topology_.route(from, to, links);
-                 }
-             },
-             topology.is_plain_switch()),
+      flows_(
+          capacities(topology, network), topology.nodes(),
+          network.exact_sharing ? net::Sharing::exact : net::Sharing::fair,
+          [this](std::uint32_t from, std::uint32_t to, std::vector<net::LinkId>& links) {
+              if (from == to) {
+                  links.push_back(static_cast<net::LinkId>(topology_.links().size()) + from);
+              } else {
+                  topology_.route(from, to, links);
+              }
+          },
+          topology.is_plain_switch()),
       queue_(static_cast<std::uint32_t>(node_of_rank.size())), node_count_(topology.nodes()), with_noise_(with_noise),
       counts_sizes_(network.counts_all_sizes || knows_fitted_sizes(network)),
       plain_switch_(topology.is_plain_switch()) {

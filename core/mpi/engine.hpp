@@ -190,8 +190,7 @@ public:
     void trace_call(Rank rank, Call call, Rank peer, std::uint32_t tag, double start_s, double duration_s,
                     double bytes = 0.0, const Wait& wait = {});
 
-    /// The entry of rank 0 in an array of the application, an entry for each rank, that is touched whenever the rank
-    /// goes on: it is fetched together with the rank's state.
+    /// The entry of rank 0 in an array of the application that is touched, and so fetched, with the rank's state.
     void touched_with_ranks(std::span<const std::byte> first) { companions_.push_back(first); }
     /// Tells how far the run has come; null: nobody. It outlives the run.
     void report_to(Progress* progress) noexcept { progress_ = progress; }
@@ -475,8 +474,7 @@ private:
     [[nodiscard]] static double overhead_factor(const Message& message) noexcept {
         return message.segment->noise.modes.empty() ? 1.0 : message.noise_factor;
     }
-    /// For taking an eager message out of a buffer. A synchronous one of that size waits for the receiver, and needs
-    /// none.
+    /// For taking an eager message out of a buffer. A synchronous one of that size waits instead.
     [[nodiscard]] static double receive_overhead_s(const Message& message) noexcept {
         const bool is_buffered = message.protocol == message.segment->protocol;
         return is_buffered ? message.segment->receive.of(message.bytes) * overhead_factor(message) : 0.0;

@@ -33,11 +33,8 @@ public:
     }
     /// Ranks of a node that compute at `date_s`, of all its cores but the one of a message's rank.
     [[nodiscard]] double share(std::uint32_t node, double date_s) const noexcept {
-        int computing = 0;
-        for (const double until_s : until_s_[node]) { // no branch, which would be guessed wrong
-            computing += static_cast<int>(until_s > date_s);
-        }
-        return std::min(1.0, computing / others_);
+        const auto computing = std::ranges::count_if(until_s_[node], [=](double until_s) { return until_s > date_s; });
+        return std::min(1.0, static_cast<double>(computing) / others_);
     }
 
 private:

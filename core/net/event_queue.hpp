@@ -1,6 +1,6 @@
 #pragma once
 // The next event among many sources, each of which has at most one: a winner tree (Knuth, The Art of Computer
-// Programming, vol. 3, section 5.4.1). There are no stale entries, and an update costs log2(sources) comparisons.
+// Programming, vol. 3, section 5.4.1), without stale entries; an update costs log2(sources) comparisons.
 
 #include "net/fetch.hpp"
 #include "net/large_pages.hpp"
@@ -31,13 +31,9 @@ public:
     /// The date of the next event of `source`; `never` takes it away.
     void set(std::uint32_t source, double date_s) noexcept {
         // The winner itself leaves all of its matches: they have to be played again up to the root.
-        if (date_s == dates_s_[source]) {
-            return;
-        }
-        if (leaves_ > few && next_source() != source) {
-            replay<true>(source, date_s);
-        } else {
-            replay<false>(source, date_s);
+        if (date_s != dates_s_[source]) {
+            const bool may_stop = leaves_ > few && next_source() != source;
+            may_stop ? replay<true>(source, date_s) : replay<false>(source, date_s);
         }
     }
     [[nodiscard]] double date_s(std::uint32_t source) const noexcept { return dates_s_[source]; }

@@ -106,8 +106,7 @@ void ExactSharing::enqueue(LinkState& state, LinkId link) {
 }
 
 /// The link of lowest level first: what is decided there holds for the others, so that few links come twice (15.6
-/// instead of 23.3 computations a change, first in first out, with 1000 flows among 32 nodes). A search, since the
-/// queue is short.
+/// instead of 23.3 computations a change, first in first out, with 1000 flows among 32 nodes). The queue is short.
 LinkId ExactSharing::dequeue() {
     std::size_t lowest = 0;
     double lowest_Bps = queue_[0].level_Bps;

@@ -34,13 +34,12 @@ public:
     /// Appends the links that a flow from a source to a destination crosses.
     using Route = std::function<void(std::uint32_t source, std::uint32_t destination, std::vector<LinkId>& links)>;
 
-    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1. on_plain_switch: the way from
-    /// one source to another is known without `route`: the links `source` and `sources` + destination.
+    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1. on_plain_switch: from one source
+    /// to another without `route`: by the links `source` and `sources` + destination.
     Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route,
           bool on_plain_switch = false);
 
-    /// A flow of `work_bytes` > 0 from `source` starts at `date_s`; `tag` comes back when it ends. Dates never
-    /// decrease.
+    /// A flow of `work_bytes` > 0 starts at `date_s`; `tag` comes back when it ends. Dates never decrease.
     void start(double date_s, std::uint32_t tag, double work_bytes, std::uint32_t source, std::uint32_t destination,
                double cap_Bps);
     /// When the next flow ends if nothing else starts; `never` when none flows.

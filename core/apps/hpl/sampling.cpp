@@ -19,8 +19,7 @@ constexpr std::int64_t least_leaps = 6;    // of q steps; with fewer, windows wo
 constexpr std::int64_t largest_split = 96; // longer side of the grid up to which there are further windows
 constexpr double certain_relative = 0.002; // root of the sum of the squares of the relative changes
 
-/// How many steps are to be simulated at most: some rounds of the longer side of the grid, since stalls come once a
-/// round.
+/// At most so many steps are simulated: some rounds of the longer side of the grid, since stalls come once a round.
 std::int64_t most_wanted(std::int64_t p, std::int64_t q) {
     return std::clamp<std::int64_t>(64 + 3 * std::max(p, q), 128, 320);
 }
@@ -37,8 +36,7 @@ void append(std::vector<std::int64_t>& steps, std::int64_t begin, std::int64_t e
     }
 }
 
-/// Which part of the run lies before the part `share` of the windows: more of them at the beginning, where steps are
-/// long.
+/// Which part of the run lies before the part `share` of the windows: more of them at the beginning: long steps.
 double placed(double share) { return 0.5 * (share + 1.0 - std::sqrt(1.0 - share)); }
 
 /// Factors >= 0 of the terms that make relative deviations from the times smallest (least squares); none where no time

@@ -69,8 +69,7 @@ void add_steps(const Spread& spread, std::vector<std::vector<SpreadStep>>& steps
     }
 }
 
-/// What the owner of each position gives away so that all are level (HPL_equil). Every position is judged by what it
-/// held at first.
+/// What the owner of each position gives away so that all are level (HPL_equil), judged by what each held at first.
 void level_out(SpreadPlan& plan) {
     const std::vector<std::int64_t>& held = plan.from_owner.first;
     const auto size = static_cast<std::uint32_t>(held.size() - 1);
