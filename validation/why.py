@@ -159,8 +159,8 @@ def text(frame: pandas.DataFrame) -> str:
     right = 100 * few["first_right"].mean()
     return (
         "## Slow jobs with a planted cause\n\n"
-        f"{len(frame)} simulated runs of a solver (`validation/why.py`), {len(none)} with nothing planted, {len(clear)} "
-        f"of the first goal. Of three usual runs: the right cause first in {right:.0f} %.\n\n{{goals}}\n"
+        f"{len(frame)} simulated runs of a solver (`validation/why.py`), {len(none)} with nothing planted, "
+        f"{len(clear)} of the first goal. Of three usual runs: the right cause first in {right:.0f} %.\n\n{{goals}}\n"
     )
 
 

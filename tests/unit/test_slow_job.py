@@ -204,6 +204,12 @@ def test_one_usual_run_decides_nothing() -> None:
     assert answer.chance is None
 
 
+def test_two_usual_runs_are_too_few_to_accuse() -> None:
+    answer = lp.why(made_run(99, node=2, factor=1.5), USUAL[:2])
+    assert (answer.state, answer.causes) == ("undecided", ())
+    assert "2 usual runs are too few" in answer.answer
+
+
 def test_runs_of_another_course_are_held_against_by_sums() -> None:
     others = [*USUAL[:5], made_run(7, extra_call=True)]
     answer = lp.why(made_run(99, node=2, factor=1.25), others)
@@ -222,7 +228,8 @@ def test_the_interval_of_a_difference_is_students() -> None:
     [
         ([made_run(1, ranks=4)], "has 4 ranks, the run 8"),
         ([replace(USUAL[0], metadata={**USUAL[0].metadata, "application": "other"})], "is of other"),
-        ([made_run(99)], "is the run the run itself"),
+        ([made_run(99)], "is the same run as the run"),
+        ([*USUAL[:2], USUAL[0]], "usual run 3: is the same run as usual run 1"),
         ([replace(USUAL[0], metadata={**USUAL[0].metadata, "ended_by": "a signal"})], "ended by a signal"),
         ([replace(USUAL[0], size_bytes=USUAL[0].size_bytes * 2)], "of the calls of"),
         ([], "at least one"),

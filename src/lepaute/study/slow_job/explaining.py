@@ -22,7 +22,7 @@ from lepaute.stats.steps import find_steps
 from lepaute.study.slow_job.course import ASLEEP, CALL, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE, Course, course_of
 from lepaute.study.slow_job.matching import Pieces, matched
 from lepaute.study.slow_job.shares import Estimate, estimate, shares
-from lepaute.study.slow_job.suspects import NODE, Group, Suspect, suspects_of
+from lepaute.study.slow_job.suspects import FEWEST_USUAL, NODE, Group, Suspect, suspects_of
 from lepaute.study.slow_job.wording import advice_of, group_text, sentence_of, share_text
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ else:
 LEAST_CAUSE = 0.01
 #: Less is 0 in a text.
 SHOWN = 0.0005
-#: With fewer usual runs nothing is decided.
-FEWEST_USUAL = 3
 #: Parts by which the remainder is shown.
 REMAINDER = {
     "computing": (COMPUTE,),
@@ -197,7 +195,12 @@ def _name_of(trace: "str | Path | Trace", otherwise: str) -> str:
 def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
     """Raises InputError for runs that are not comparable with the first."""
     run = courses[0]
+    known: dict[bytes, str] = {}
     for course, name in zip(courses, names, strict=True):
+        begins = course.start_s.tobytes()
+        if begins in known:
+            raise InputError(f"{name}: is the same run as {known[begins]}; give it once")
+        known[begins] = name
         if how := course.trace.metadata.get("ended_by"):
             raise InputError(
                 f"{name}: ended by {how}, so how long it takes is not known; give a run that came to its end"
@@ -215,8 +218,6 @@ def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
                 f"{name}: has {percent(float(common))} of the calls of {names[0]}, by routine, partner and size; it is "
                 "another program, or another problem"
             )
-        if course.time_s == run.time_s and numpy.array_equal(course.start_s, run.start_s):
-            raise InputError(f"{name}: is the run {names[0]} itself; give earlier runs")
 
 
 def _caveats(courses: Sequence[Course], pieces: Pieces, names: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ from lepaute.stats.change_evidence import moderated
 from lepaute.study.slow_job.course import ASLEEP, CALL, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE
 from lepaute.study.slow_job.matching import Pieces
 
+#: With fewer usual runs nothing is decided.
+FEWEST_USUAL = 3
 #: Chance that a run in which nothing has changed gets a suspect.
 LEVEL = 0.05
 #: Of the usual time of the ranks concerned: what takes less, usually and now, is not tested.
@@ -189,12 +191,12 @@ def _tested(pieces: Pieces, groups: Sequence[Group], out: NDArray[Any]) -> _Test
 
 
 def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> list[Suspect]:
-    """The groups that take longer than chance explains, the clearest first; at least two usual runs are needed.
+    """The groups that take longer than chance explains, the clearest first; none of fewer than FEWEST_USUAL usual runs.
 
     nodes : of each rank, its node
     level : chance that there is any where nothing has changed
     """
-    if pieces.weight_s.shape[1] < 3:
+    if pieces.weight_s.shape[1] <= FEWEST_USUAL:
         return []
     out = numpy.zeros(len(pieces.rank), dtype=bool)
     groups = [group for group in groups_of(pieces, nodes) if _is_large(pieces, group)]
