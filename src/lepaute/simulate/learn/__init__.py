@@ -1,0 +1,1 @@
+"""Learning an application from recordings."""
