@@ -126,16 +126,22 @@ def _with_singles(
     which: NDArray[Any],
     period: int,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The loops with those that run once: elsewhere their body stands alone, as on a rank with one neighbour."""
+    """The loops with those that run once: elsewhere their body stands alone, as on a rank with one neighbour, between
+    the same symbols as a loop."""
     top, sequence = folded.top, folded.sequence
+    before = numpy.where(numpy.diff(sequence, prepend=-1) == 0, numpy.roll(top, 1), -1)
+    after = numpy.append(numpy.where(numpy.diff(sequence) == 0, top[1:], -1), -1)
     taken = numpy.zeros(len(top) + 1, dtype="int64")
     numpy.add.at(taken, starts, 1)
     numpy.add.at(taken, starts + repeats * period, -1)
     busy = numpy.cumsum(taken)[:-1] > 0
     all_starts, all_repeats, all_loops = [starts], [repeats], [numpy.array(codes)[which]]
     last = len(top) - period + 1
-    for row, code in zip(distinct, codes, strict=True):
+    for number, (row, code) in enumerate(zip(distinct, codes, strict=True)):
+        loops = which == number
+        first, behind = before[starts[loops]], after[starts[loops] + repeats[loops] * period - 1]
         alone = ~busy[:last] & (sequence[:last] == sequence[period - 1 :][:last])
+        alone &= numpy.isin(before[:last], first) & numpy.isin(after[period - 1 :][:last], behind)
         for place, symbol in enumerate(row.tolist()):
             alone &= (top[place : place + last] == symbol) & ~busy[place : place + last]
         single = numpy.flatnonzero(alone)
@@ -146,9 +152,9 @@ def _with_singles(
         all_starts.append(single)
         all_repeats.append(numpy.ones(len(single), dtype="int64"))
         all_loops.append(numpy.full(len(single), code))
-    starts, repeats, loops = (numpy.concatenate(parts) for parts in (all_starts, all_repeats, all_loops))
+    starts, repeats, symbols = (numpy.concatenate(parts) for parts in (all_starts, all_repeats, all_loops))
     order = numpy.argsort(starts, kind="stable")
-    return starts[order], repeats[order], loops[order]
+    return starts[order], repeats[order], symbols[order]
 
 
 def _replace(

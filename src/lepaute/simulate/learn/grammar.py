@@ -168,7 +168,7 @@ class Rows:
         terms: list[Term | None] = [None]
         for name, turn in reversed(list(self.turns.items())):
             turn = numpy.minimum(turn, 40)
-            terms += [Term(f"2**{name}", 2**turn), Term(f"({name} + 1)", turn + 1)]
+            terms += [Term(f"({name} + 1)", turn + 1), Term(f"2**{name}", 2**turn)]
         return terms
 
 
@@ -232,7 +232,8 @@ def peer_terms(rows: Rows, offsets: Sequence[int], rings: Sequence[int]) -> Iter
         yield Term(f"rank ^ 2**{name}", other, False), False
         for power, text in ((2**turn, f"2**{name}"), (turn + 1, f"{name} + 1"), (turn, name)):
             yield Term(f"(rank + {text}) % size", (rank.value + power) % size), False
-            yield Term(f"(rank - {text}) % size".replace("- i + 1", "- i - 1"), (rank.value - power) % size), False
+            back = text.replace(" + 1", " - 1")
+            yield Term(f"(rank - {back}) % size", (rank.value - power) % size), False
         yield Term(name, turn), False
         yield Term(f"{name} + 1", turn + 1, False), False
         yield Term(f"{name} + ({name} >= rank)", turn + (turn >= rank.value), False), False

@@ -28,12 +28,14 @@ class Place:
 
     signature : of a call what all its occurrences have in common: code, communicator, and site or tag
     children  : of a loop;  events: of a call, indices into all calls of all recordings, in order
+    depth     : loops around it;  number: of a call among all places
     """
 
     signature: tuple[Any, ...] | None
     children: list["Place"] = field(default_factory=list)
     events: NDArray[Any] = field(default_factory=lambda: numpy.zeros(0, "int64"))
     depth: int = 0
+    number: int = -1
 
     @property
     def is_loop(self) -> bool:
@@ -73,6 +75,41 @@ class Structure:
         """Number of ranks of every recording."""
         return numpy.array([calls.ranks for calls in self.recordings])
 
+    def renumber(self) -> None:
+        """Numbers of places and depths of loops after a change."""
+        for child in self.root.children:
+            _set_depth(child, 0)
+        numbers = numpy.full(len(self.rank), -1)
+        for number, place in enumerate(self.root.calls()):
+            place.number = number
+            numbers[place.events] = number
+        self.values["number"] = numbers
+
+    def unroll(self, loop: Place, count: int) -> None:
+        """Writes a loop's body out so many times: its iterations differ by no rule."""
+        parent = next(place for place in self.root.places() if any(child is loop for child in place.children))
+        at = next(at for at, child in enumerate(parent.children) if child is loop)
+        events = numpy.concatenate([call.events for call in loop.calls()])
+        copies = [self._iteration(loop, child, turn) for turn in range(count) for child in loop.children]
+        self.turns[events, loop.depth : -1] = self.turns[events, loop.depth + 1 :]
+        self.turns[events, -1] = -1
+        parent.children[at : at + 1] = copies
+        self.renumber()
+
+    def _iteration(self, loop: Place, place: Place, turn: int) -> Place:
+        chosen = place.events[self.turns[place.events, loop.depth] == turn]
+        return Place(place.signature, [self._iteration(loop, child, turn) for child in place.children], chosen)
+
+    def split(self, loop: Place, periods: NDArray[Any]) -> None:
+        """Makes two loops of one, the inner one with `periods` iterations in each recording."""
+        events, at = numpy.concatenate([call.events for call in loop.calls()]), loop.depth
+        self.turns = numpy.concatenate((self.turns, numpy.full((len(self.turns), 1), -1, dtype="int32")), axis=1)
+        turn, period = self.turns[events, at].copy(), periods[self.recording[events]]
+        self.turns[events, at + 1 :] = self.turns[events, at:-1]
+        self.turns[events, at], self.turns[events, at + 1] = turn // period, turn % period
+        loop.children = [Place(None, loop.children)]
+        self.renumber()
+
 
 def structure_of(recordings: Sequence[Calls]) -> Structure:
     """The structure of recordings; raises InputError where calls do not repeat themselves."""
@@ -96,24 +133,24 @@ def structure_of(recordings: Sequence[Calls]) -> Structure:
     for which, nodes in enumerate(merger.nodes):
         for at, place in enumerate(nodes):
             if not place.is_loop:
-                if not hasattr(place, "number"):
-                    place.number = len(places)  # type: ignore[attr-defined]
+                if place.number < 0:
+                    place.number = len(places)
                     places.append(place)
-                table[which * width + at] = place.number  # type: ignore[attr-defined]
+                table[which * width + at] = place.number
     number = table[shape_of[sequence] * width + local]
     order = numpy.argsort(number, kind="stable")
     bounds = numpy.searchsorted(number[order], numpy.arange(len(places) + 1))
     for at, place in enumerate(places):
         place.events = order[bounds[at] : bounds[at + 1]]
-    _set_depth(root, 0)
     names = ("peer", "tag", "size", "before_s", "duration_s", "ended", "group")
     values = {name: numpy.concatenate([getattr(calls, name) for calls in recordings]) for name in names}
     starts = numpy.cumsum([0, *map(len, recordings)])
     values["completed_by"] = numpy.concatenate(
         [numpy.where(calls.completed_by >= 0, calls.completed_by + start, -1) for calls, start in zip(recordings, starts)]
     )
-    values["number"] = number
-    return Structure(list(recordings), root, recording, rank, turns, values)
+    structure = Structure(list(recordings), root, recording, rank, turns, values)
+    structure.renumber()
+    return structure
 
 
 def _set_depth(place: Place, depth: int) -> None:
@@ -134,7 +171,7 @@ def _signatures(recordings: Sequence[Calls]) -> tuple[list[tuple[Any, ...]], NDA
 
     With call sites these; else tags, where all recordings have the same ones: others depend on ranks or iterations.
     """
-    by_site = all(len(calls.sites) for calls in recordings)
+    by_site = all((calls.site >= 0).any() for calls in recordings)
     tags = [set(numpy.unique(calls.tag).tolist()) for calls in recordings]
     by_tag = not by_site and all(known == tags[-1] for known in tags[1:])
     known: dict[tuple[Any, ...], int] = {}

@@ -54,6 +54,7 @@ NUMBERS = (
     ("comm", "int32", -1),
     ("completion", "int32", -1),
     ("thread", "int32", 0),
+    ("site", "int32", -1),
     ("late_s", "float64", float("nan")),
     ("transfer_s", "float64", float("nan")),
     ("contention_s", "float64", float("nan")),
@@ -107,6 +108,7 @@ class Trace:
     comm: npt.NDArray[Any]
     completion: npt.NDArray[Any]
     thread: npt.NDArray[Any]
+    site: npt.NDArray[Any]
     late_s: npt.NDArray[Any]
     transfer_s: npt.NDArray[Any]
     contention_s: npt.NDArray[Any]
