@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.simulate.apps.own.values import balanced_sides
+
 #: Names of iterations, the outermost loop first.
 TURNS = ("i", "j", "k", "l", "m", "o", "p", "q")
 _SIDES = {1: (("size",), ("rank",)), 2: (("py", "px"), ("y", "x")), 3: (("pz", "py", "px"), ("z", "y", "x"))}
@@ -70,22 +72,6 @@ LAYOUTS = (
     Layout((1, 0)),
     *(Layout(order) for order in permutations(range(3))),
 )
-
-
-def balanced_sides(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """Sides of a grid, largest first, as Open MPI's MPI_Dims_create: prime factors, the largest first, go each to the
-    side that is smallest so far."""
-    factors, rest, factor = [], ranks, 2
-    while rest > 1:
-        if rest % factor == 0:
-            factors.append(factor)
-            rest //= factor
-        else:
-            factor = factor + 1 if factor * factor <= rest else rest
-    sides = [1] * dimensions
-    for factor in reversed(factors):
-        sides[sides.index(min(sides))] *= factor
-    return tuple(sorted(sides, reverse=True))
 
 
 class Rows:
