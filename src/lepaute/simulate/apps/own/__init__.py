@@ -287,7 +287,8 @@ def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str
     if kind is Grid:
         return option(about, parse=Grid, default=None if default is MISSING else str(default))
     if kind is int:
-        return option(about, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
+        also = ("--np",) if name == "ranks" else ()
+        return option(about, also=also, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
     if kind is bool:
         flag = name.replace("_", "-")
         return option(about, name=f"{flag}/--no-{flag}")
