@@ -24,6 +24,8 @@ from lepaute.stats.student import student_quantile
 IMPROVEMENT = 0.25
 #: The same for a form with a logarithm or another exponent than `_PLAIN`, of which there are many.
 RARE_IMPROVEMENT = 0.05
+#: A form that is further off at recordings it was not fitted to is taken for none but a constant: root mean square.
+MOST_MISSED = 0.25
 #: Places with a smaller share of all computing are counted with the next place of their loop.
 SMALL_SHARE = 0.005
 _HALF_95 = NormalDist().inv_cdf(0.975)
@@ -349,6 +351,8 @@ def _chosen(points: Sequence[Point], parameters: int) -> Form:
         if len(points) <= form.coefficients:
             continue
         error = _cross_validated(form, points)
+        if best is not None and error > MOST_MISSED**2:
+            continue
         rare = form.levels > 0 or form.ranks not in _PLAIN
         if best is None or error < (RARE_IMPROVEMENT if rare else IMPROVEMENT) * best[0] - 1e-12:
             best = (error, form)
@@ -384,7 +388,7 @@ def _extrapolation(form: Form, points: Sequence[Point], parameters: int) -> tupl
     constant, factor = _coefficients(form, points)
     here = constant + factor * form.value(far, last[1])
     for rival in _forms(parameters, points):
-        if len(points) > rival.coefficients and _cross_validated(rival, points) <= best / IMPROVEMENT:
+        if len(points) > rival.coefficients and _cross_validated(rival, points) <= min(best / IMPROVEMENT, MOST_MISSED**2):
             constant, factor = _coefficients(rival, points)
             there = constant + factor * rival.value(far, last[1])
             slope = max(slope, abs(log2(max(there, 1e-300) / max(here, 1e-300))) * 0.6931 / 2.0 / _HALF_95)

@@ -75,7 +75,10 @@ LAYOUTS = (
 
 
 class Rows:
-    """Observations: of every one the number of ranks, the rank, parameters and iterations."""
+    """Observations: of every one the number of ranks, the rank, parameters and iterations.
+
+    constants : parameters that are the same in all recordings: their parts on ranks may still tell sizes
+    """
 
     def __init__(
         self,
@@ -84,9 +87,10 @@ class Rows:
         rank: NDArray[Any],
         parameters: Mapping[str, NDArray[Any]],
         turns: Mapping[str, NDArray[Any]] | None = None,
+        constants: Sequence[int] = (),
     ) -> None:
         self.layout, self.size, self.rank = layout, size.astype("int64"), rank.astype("int64")
-        self.parameters, self.turns = parameters, turns or {}
+        self.parameters, self.turns, self.constants = parameters, turns or {}, constants
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -138,14 +142,19 @@ class Rows:
             for name, side, at, coordinate in zip(names, self.grid[0], coordinates, self.grid[1], strict=True)
         ]
         terms = []
-        for name, value in self.parameters.items():
-            n = Term(f"self.{name}", value)
+        named = [Term(f"self.{name}", value) for name, value in self.parameters.items()]
+        for n in (*named, *(self.constant(value) for value in self.constants)):
+            value = n.value
             for side, at in divisors:
                 terms.append(n.over(side))
                 terms.append(Term(f"-(-{n.text} // {side.text})", -(-value // side.value)))
                 more = (at.value < value % side.value).astype("int64")
                 text = f"{n.text} // {side.text} + ({at.text} < {n.text} % {side.text})"
                 terms.append(Term(text, value // side.value + more, False))
+                if side.text != "size":  # without the points at the ends of the grid, which are given
+                    ends = (at.value == 0).astype("int64") + (at.value == side.value - 1)
+                    text = f"{text} - ({at.text} == 0) - ({at.text} == {side.text} - 1)"
+                    terms.append(Term(text, value // side.value + more - ends, False))
         return terms
 
     @cached_property
@@ -185,6 +194,8 @@ def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
     for factor in rows.factors:
         if factor is None:
             yield from base
+            for name, turn in rows.turns.items():
+                yield from ((Term(f"({count.text} - {name})", count.value - turn), None) for count in counts)
             continue
         yield factor, None
         yield one, factor
@@ -249,8 +260,11 @@ def _on_grid(rows: Rows) -> Iterator[tuple[Term, bool]]:
         for periodic in (False, True):
             yield Term(place_text(offset, names, periodic=periodic), rows.at(moved, periodic=periodic)), not periodic
     if len(sides) == 2:
-        text = f"{names[1]} * {rows.layout.names[0][0]} + {names[0]}"
-        yield Term(text, coordinates[1] * sides[0] + coordinates[0], False), False
+        (y, x), (py, px) = coordinates, sides
+        yield Term("x * py + y", x * py + y, False), False
+        wide = numpy.maximum(px // py, 1)  # a square of blocks that are as wide
+        value = numpy.where(px % py == 0, (x // wide * py + y) * wide + x % wide, -1)
+        yield Term("(x // (px // py) * py + y) * (px // py) + x % (px // py)", value, False), False
 
 
 def place_text(offset: Sequence[int], names: Sequence[str], *, periodic: bool) -> str:

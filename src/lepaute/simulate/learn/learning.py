@@ -163,6 +163,7 @@ class _Learning:
     def __init__(self, structure: Structure, layout: Layout, parameters: dict[str, list[int]]) -> None:
         self.structure, self.layout = structure, layout
         self.parameters = {name: values for name, values in parameters.items() if len(set(values)) > 1}
+        self._constants = [values[0] for values in parameters.values() if len(set(values)) == 1]
         self._pair = structure.recording * 2**24 + structure.rank
         self._requests = _requests_of(structure)
 
@@ -178,7 +179,8 @@ class _Learning:
     def _rows(self, pair: NDArray[Any], turns: dict[str, NDArray[Any]] | None = None) -> Rows:
         recording = pair >> 24
         size = self.structure.ranks[recording]
-        return Rows(self.layout, size, pair & (2**24 - 1), parameters_of(self.parameters, recording), turns)
+        named = parameters_of(self.parameters, recording)
+        return Rows(self.layout, size, pair & (2**24 - 1), named, turns, self._constants)
 
     def _observed(
         self, pair: NDArray[Any], turns: NDArray[Any], values: NDArray[Any]

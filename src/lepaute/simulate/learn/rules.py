@@ -52,7 +52,7 @@ def _probe(rows: Rows) -> Rows:
     last = int(numpy.argmax(rows.size))
     parameters = {name: numpy.full(count, value[last]) for name, value in rows.parameters.items()}
     turns = {name: numpy.arange(count) * (3 + at) % 5 for at, name in enumerate(rows.turns)}
-    return Rows(rows.layout, numpy.array(size), numpy.array(rank), parameters, turns)
+    return Rows(rows.layout, numpy.array(size), numpy.array(rank), parameters, turns, rows.constants)
 
 
 def _with_rivals(
@@ -89,9 +89,11 @@ def find_number(rows: Rows, values: NDArray[Any]) -> Rule | None:
                 break
     if not holding:
         return None
+    last = holding[-1][0]
+    holding.sort(key=lambda item: (factors[item[0]][0] != 1) + (factors[item[0]][1] != 0))  # constants of a rule
 
     def larger() -> Iterator[tuple[int, NDArray[Any]]]:
-        for at, (term, divisor) in enumerate(islice(number_terms(_probe(rows)), holding[-1][0] + 1)):
+        for at, (term, divisor) in enumerate(islice(number_terms(_probe(rows)), last + 1)):
             if at in factors:
                 factor, more = factors[at]
                 value = factor * term.value if factor > 0 else term.value // -factor

@@ -12,7 +12,7 @@ from lepaute.simulate.learn.reading import BETWEEN_TWO, METHODS, SENDS
 from lepaute.simulate.learn.rules import Rule, is_stencil
 
 #: Ranks that differ less, or places with a smaller share of computing, are taken as equal.
-LEAST_IMBALANCE, LEAST_SHARE = 0.03, 0.05
+LEAST_IMBALANCE, LEAST_SHARE = 0.05, 0.05
 _SHIFTS = {
     "shift(0, -1)": "up",
     "shift(0, 1)": "down",
@@ -354,7 +354,8 @@ def _call(made: _File, step: Step) -> Iterator[str]:
         yield line
     elif step.code == "wait":
         if step.wait == "first":
-            yield f"yield me.wait({step.requests[0]}.pop(0))"
+            lists = step.requests[0] if len(step.requests) == 1 else f"({' or '.join(step.requests)})"
+            yield f"yield me.wait({lists}.pop(0))"
             return
         several = ", ".join(f"*{name}" for name in step.requests)
         yield f"yield me.waitall({step.requests[0] if len(step.requests) == 1 else f'[{several}]'})"
