@@ -32,7 +32,8 @@ class Step:
     """What is known of a place.
 
     where : condition under which a rank comes there;  count: iterations of a loop
-    peer, tag, size, root : of a call; for a list of neighbours `peer` has their places, and `sizes` bytes for each
+    peer, tag, size, root : of a call; for a list of neighbours `peer` has their places, `sizes` bytes
+        and `tags` tags for each
     wait  : of a wait, "all" or "first";  requests: names of the lists of requests that a call begins or ends
     unexplained : by property the values that no rule explains
     """
@@ -45,6 +46,7 @@ class Step:
     size: Rule | None = None
     root: Rule | None = None
     sizes: list[Rule] = field(default_factory=list)
+    tags: list[Rule] = field(default_factory=list)
     wait: str = ""
     requests: tuple[str, ...] = ()
     children: list["Step"] = field(default_factory=list)
@@ -277,18 +279,20 @@ class _Learning:
         rule = find_neighbours(self._rows(pairs), [lists[pair] for pair in pairs.tolist()])
         if rule is None or rule.layout is None:
             return None
-        step = Step(place, peer=rule, tag=self._number(events, place.depth - 1, "tag"))
-        step.requests = self._requests.begun.get(id(place), ())
-        if step.tag is None:
-            return None
-        rows = Rows(rule.layout, self.structure.ranks[self.structure.recording[events]], self.structure.rank[events], {})
-        for offset in rule.offsets if step.code in SENDS else ():
+        step = Step(place, peer=rule, requests=self._requests.begun.get(id(place), ()))
+        ranks = self.structure.ranks[self.structure.recording[events]]
+        rows = Rows(rule.layout, ranks, self.structure.rank[events], {})
+        for offset in rule.offsets:
             moved = [at + by for at, by in zip(rows.grid[1], offset, strict=True)]
             chosen = events[rows.at(moved, periodic=rule.periodic) == values["peer"][events]]
-            size = self._number(chosen, place.depth, "size")
-            if size is None:
+            tag = self._number(chosen, place.depth, "tag")
+            size = self._number(chosen, place.depth, "size") if step.code in SENDS else Rule("0")
+            if size is None or tag is None:
                 return None
             step.sizes.append(size)
+            step.tags.append(tag)
+        if len({tag.text for tag in step.tags}) == 1:
+            step.tag, step.tags = step.tags[0], []
         return step
 
     def _is_drain(self, step: Step) -> bool:
