@@ -163,10 +163,10 @@ def test_recordings_of_one_number_of_ranks_are_refused(tmp_path: Path) -> None:
 
 
 def test_rules_that_part_beyond_the_recordings_are_named(tmp_path: Path) -> None:
-    """On 4 and 16 ranks a side of the grid and the logarithm are the same numbers: 64 ranks tell them from each other."""
-    findings = find(recorded(Doubling, tmp_path, (4, 16)))
+    """On 4 and 16 ranks both sides of the grid are the same numbers: 32 ranks tell them from each other."""
+    findings = find(recorded(Halo, tmp_path, (4, 16)))
     rules = [rule for step in findings.learnt.root.steps() for rule in step.rules.values()]
-    assert any(rule.rivals and rule.decided_at > 16 for rule in rules)
+    assert {rule.decided_at for rule in rules if rule.rivals} == {32}
 
 
 def test_far_extrapolation_widens_the_interval_and_is_not_comparable(tmp_path: Path) -> None:
