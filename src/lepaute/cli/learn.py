@@ -12,7 +12,6 @@ from lepaute.cli.terminal import answer_in, json_text, note, say, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.printable import UNLIMITED, terminal_columns
-from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, significant
 from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
@@ -86,8 +85,9 @@ def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
     made: list[dict[str, int]] = [{} for _ in range(count)]
     for text in texts:
         name, is_, values = text.partition("=")
-        numbers = [whole_of(value, "parameter") for value in values.split(",")] if values else []
-        if not is_ or not name.isidentifier() or name in ("ranks", "size", "rank") or len(numbers) not in (1, count):
+        numbers = [int(value) for value in values.split(",") if value.strip().isdigit()]
+        usable = name.isidentifier() and name not in ("ranks", "size", "rank") and len(numbers) in (1, count)
+        if not is_ or not usable or len(numbers) != len(values.split(",")):
             raise InputError(
                 f"parameter is {text[:80]!r}; it is NAME=N, or with a value for each of {counted(count, 'recording')}"
             )
@@ -117,9 +117,10 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
     rivals = [(step, rule) for step in findings.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
     if rivals:
         rule = rivals[0][1]
+        decided_at = min(rule.decided_at for _, rule in rivals)
         yield (
-            f"{counted(len(rivals), 'rule')} of several that hold {'is' if len(rivals) == 1 else 'are'} the simplest, as "
-            f"{rule.text} beside {rule.rivals[0]}; a recording on {min(rule.decided_at for _, rule in rivals)} ranks decides"
+            f"{counted(len(rivals), 'rule')} of several that hold: the simplest is taken, as {rule.text} beside "
+            f"{rule.rivals[0]}; a recording on {decided_at} ranks decides"
         )
     for row in findings.unexplained:
         yield f"no rule holds for {row.text}: it is drawn from what was recorded"
@@ -130,15 +131,16 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
 def _answer(findings: Findings, program: type[Application], output: Path) -> Iterator[str]:
     rows, recordings = table(findings), findings.learnt.structure.recordings
     *most, last = [str(calls.ranks) for calls in recordings]
-    calls = sum(len(each) for each in recordings)
-    yield f"{program.__name__} of {output.name} makes the {counted(calls, 'call')} recorded on {', '.join(most)} and {last} ranks"
+    calls = counted(sum(map(len, recordings)), "call")
+    yield f"{program.__name__} of {output.name} makes the {calls} recorded on {', '.join(most)} and {last} ranks"
     rules = sum(len(row["rules"]) for row in rows)
     yield f"  rules   {rules} at {counted(len(rows), 'place')}, each holds at every recording"
     if findings.costs:
-        error = max(findings.costs.values(), key=lambda model: model.share)
+        largest = max(findings.costs.values(), key=lambda model: model.share)
         yield (
-            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(error.share)} of it, "
-            f"± {percent(1.96 * error.error)}, and ± {percent(1.96 * error.slope)} for each doubling of ranks beyond {last}"
+            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(largest.share)} of "
+            f"it, ± {percent(1.96 * largest.error)}, and ± {percent(1.96 * largest.slope)} for each doubling of ranks "
+            f"beyond {last}"
         )
     yield f"  next    lepaute predict {output} -p PLATFORM --np {64 * int(last)}"
 
@@ -154,11 +156,13 @@ def _explained(findings: Findings) -> Iterator[str]:
         for name in row["unexplained"]:
             yield f"{indent}    {name}: no rule holds"
         if (model := row["computing"]) is not None:
-            constant = f"{significant(model['constant_s'], 3)} s + " if model["constant_s"] and model["factor_s"] else ""
+            constant = (
+                f"{significant(model['constant_s'], 3)} s + " if model["constant_s"] and model["factor_s"] else ""
+            )
             base = significant(model["factor_s"] or model["constant_s"], 3)
             yield (
-                f"{indent}    computing before it: {constant}{base} s * ({model['model_s']}), {percent(model['share'])} of "
-                f"all, error {percent(model['error'])}, {percent(model['extrapolation'])} a doubling, noise "
+                f"{indent}    computing before it: {constant}{base} s * ({model['model_s']}), "
+                f"{percent(model['share'])} of all, error {percent(model['error'])}, {percent(model['extrapolation'])} a doubling, noise "
                 f"{percent(model['noise'])}, ranks differ by {percent(model['imbalance'])}"
             )
 

@@ -77,7 +77,7 @@ class Findings:
         for step, what in self.learnt.unexplained:
             events = numpy.concatenate([call.events for call in step.place.calls()])
             events = events[last[events]]
-            shares = [float(each[events].sum() / max(each[last].sum(), 1e-300)) for each in (time_s, sent)]
+            shares = [float(amount[events].sum() / max(amount[last].sum(), 1e-300)) for amount in (time_s, sent)]
             rows.append(Unexplained(step, what, *shares))
         return sorted(rows, key=lambda row: -row.time_share)
 
@@ -132,19 +132,21 @@ def _site(site: Any) -> str:
     return f" at {site.split(' < ')[0]}" if isinstance(site, str) and site else ""
 
 
-def find(recordings: Sequence["str | PathLike[str]"], parameters: Sequence[Mapping[str, int]] | None = None) -> Findings:
+def find(
+    recordings: Sequence["str | PathLike[str]"], parameters: Sequence[Mapping[str, int]] | None = None
+) -> Findings:
     """What recordings tell; raises InputError as `learn` does, but not for what cannot be extrapolated."""
     paths = [path_of(path, "a recording") for path in recordings]
     if len(paths) < 2:
         raise InputError("recordings are two or more, of different numbers of ranks, such as 4, 8 and 16")
-    known = [dict(each) for each in parameters] if parameters is not None else [{} for _ in paths]
+    known = [dict(names) for names in parameters] if parameters is not None else [{} for _ in paths]
     if len(known) != len(paths):
         raise InputError(f"parameters are {len(known)}; they are of {counted(len(paths), 'recording')}, in their order")
     names = set().union(*known)
-    for path, each in zip(paths, known, strict=True):
-        if lacking := sorted(names - each.keys()):
+    for path, of_path in zip(paths, known, strict=True):
+        if lacking := sorted(names - of_path.keys()):
             raise InputError(f"{path}: has no {lacking[0]}, which others have; give it for every recording")
-        for name, value in each.items():
+        for name, value in of_path.items():
             if not str(name).isidentifier() or type(plain(value)) is not int:
                 raise InputError(f"parameters of {path}: {name}={value!r:.40}; it is a name and a whole number")
     learnt = learn_rules(structure_of(read_all(paths, known)))

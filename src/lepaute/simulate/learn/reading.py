@@ -22,7 +22,9 @@ SENDS, RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "
 BETWEEN_TWO = SENDS | RECEIVES
 #: Collective operations that an application has a method for, by what recordings call them.
 METHODS = {
-    **{code: code for code in ("barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")},
+    **{
+        code: code for code in ("barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")
+    },
     **{f"{code}v": code for code in ("gather", "scatter", "allgather", "alltoall")},
     "create": "allgather",
 }
@@ -126,7 +128,7 @@ def _expanded(trace: Trace, part: RecordedPart) -> tuple[NDArray[Any], NDArray[A
     order = numpy.concatenate((plain * 4, send * 4, send * 4 + 1, send * 4 + 2))
     three = (numpy.full(len(send), word, dtype=object) for word in ("irecv", "isend", "wait"))
     codes = numpy.concatenate((of_plain, *three))
-    by_order = numpy.argsort(order, kind="stable")
+    by_order = numpy.lexsort((order,))
     return rows[by_order], codes[by_order]
 
 
@@ -150,15 +152,13 @@ def _columns(
         row = int(rows[numpy.flatnonzero(codes == unknown[0])[0]])
         at = seconds(float(trace.start_s[row]))
         raise InputError(
-            f"{where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at {at}, has no counterpart in "
-            "an application of one's own; a replay has it: lepaute predict trace"
+            f"{where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at {at}, has no counterpart "
+            "in an application of one's own; a replay has it: lepaute predict trace"
         )
     at_row = numpy.full(len(trace), -1)
     at_row[rows[does == Does.ENDS]] = numpy.flatnonzero(does == Does.ENDS)
     done = completions(trace)[rows]
-    completed_by = numpy.where(
-        (does == Does.BEGINS) & (done >= 0), at_row[done], -1
-    )
+    completed_by = numpy.where((does == Does.BEGINS) & (done >= 0), at_row[done], -1)
     both = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes != "wait"))
     waits = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes == "wait"))
     completed_by[both] = waits[numpy.searchsorted(waits, both)] if len(both) else completed_by[both]
@@ -183,7 +183,10 @@ def without_effect(calls: Calls) -> Calls:
         for name in ("rank", "code", "site", "peer", "tag", "size", "group", "duration_s", "ended")
     }
     return Calls(
-        **{name: getattr(calls, name) for name in ("path", "ranks", "parameters", "metadata", "codes", "sites", "members")},
+        **{
+            name: getattr(calls, name)
+            for name in ("path", "ranks", "parameters", "metadata", "codes", "sites", "members")
+        },
         **columns,
         before_s=before,
         completed_by=place[calls.completed_by[kept]],
@@ -226,7 +229,7 @@ def read_all(paths: Sequence[Path], parameters: Sequence[Mapping[str, int]]) -> 
             raise InputError(f"{calls.path}: no rank calls MPI")
     if len({calls.ranks for calls in recordings}) < 2 and len({tuple(c.parameters.items()) for c in recordings}) < 2:
         raise InputError(
-            f"{recordings[0].path}: all recordings are of {ranks_text(recordings[0].ranks)}: what depends on their number "
-            "is seen in two numbers or more, such as 4, 8 and 16"
+            f"{recordings[0].path}: all recordings are of {ranks_text(recordings[0].ranks)}: what depends on their "
+            "number is seen in two numbers or more, such as 4, 8 and 16"
         )
     return recordings

@@ -56,7 +56,11 @@ def _probe(rows: Rows) -> Rows:
 
 
 def _with_rivals(
-    rows: Rows, holding: Sequence[tuple[int, str]], values_at: "Iterable[tuple[int, NDArray[Any]]]", count: int, **more: Any
+    rows: Rows,
+    holding: Sequence[tuple[int, str]],
+    values_at: "Iterable[tuple[int, NDArray[Any]]]",
+    count: int,
+    **more: Any,
 ) -> Rule:
     """The first rule that holds; values_at: places in the grammar and what they give at larger numbers of ranks."""
     probed = dict(values_at)
@@ -153,7 +157,9 @@ def find_peer(rows: Rows, peers: NDArray[Any]) -> Rule | None:
     rings = numpy.unique(((peers - rows.rank) % rows.size)[some])
     back = numpy.unique(((rows.rank - peers) % rows.size)[some])
     plain = offsets.tolist() if len(offsets) == 1 else []
-    around = [*(rings.tolist() if len(rings) == 1 else []), *(-back).tolist()] if len(back) == 1 or len(rings) == 1 else []
+    around = (
+        [*(rings.tolist() if len(rings) == 1 else []), *(-back).tolist()] if len(back) == 1 or len(rings) == 1 else []
+    )
     around = [ring for ring in around if ring and (len(rings) == 1 if ring > 0 else len(back) == 1)]
     holding = [
         (at, term.text, optional)
@@ -216,15 +222,15 @@ def _offsets(rows: Rows, lists: Sequence[tuple[int, ...]], *, periodic: bool) ->
     sides, at = rows.grid
     before: dict[tuple[int, ...], set[tuple[int, ...]]] = defaultdict(set)
     for row, peers in enumerate(lists):
-        shape, here = [int(side[row]) for side in sides], [int(each[row]) for each in at]
+        shape, here = [int(side[row]) for side in sides], [int(coordinate[row]) for coordinate in at]
         if periodic and min(shape) < 3:
             continue  # both ways lead to the same rank
         path = []
         for peer in peers:
-            rest, there = peer, []
+            quotient, there = peer, []
             for side in reversed(shape):
-                there.append(rest % side)
-                rest //= side
+                there.append(quotient % side)
+                quotient //= side
             step = [to - of for to, of in zip(reversed(there), here, strict=True)]
             if periodic:
                 step = [(by + 1) % side - 1 for by, side in zip(step, shape, strict=True)]
@@ -252,9 +258,7 @@ def _neighbours_hold(
         rows.at([at + by for at, by in zip(coordinates, offset, strict=True)], periodic=periodic) for offset in offsets
     ]
     at_once = numpy.stack(columns, axis=1).tolist()
-    return all(
-        tuple(peer for peer in row if peer >= 0) == peers for row, peers in zip(at_once, lists, strict=True)
-    )
+    return all(tuple(peer for peer in row if peer >= 0) == peers for row, peers in zip(at_once, lists, strict=True))
 
 
 def is_stencil(offsets: Sequence[tuple[int, ...]]) -> int:
