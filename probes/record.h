@@ -69,7 +69,7 @@ _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header
 /* Half a line of the cache: what a row costs is above all the memory that it takes. */
 typedef struct {
     uint64_t start_ns : 48; /* since base_ns of the header: from 0 again after 78 hours */
-    uint64_t site : 16;     /* the place of an MPI call: a line of rank-N.sites, 0 where it is not known */
+    uint64_t site : 16;     /* the place of the call: a line of rank-N.sites, 0 where it is not known */
     uint32_t duration;      /* nanoseconds below 2^31; else the highest bit is set and the rest counts 1024 ns */
     uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, then thread, then 1 + step or 0 */
     union {

@@ -207,6 +207,7 @@ static void hook_add(int code, int64_t start_ns, int m, int n, int k) {
     if (!start_ns || !lep_recording || (is_kernel && lep_no_work(n)))
         return;
     int64_t end_ns = lep_clock_ns();
+    lep_site = 0; /* a loop or a phase is no call */
     lep_write_kernel(code, start_ns, end_ns, m, n, k);
     if (is_kernel)
         lep_kernel_ended(end_ns);

@@ -44,13 +44,15 @@ static _Unwind_Reason_Code go_up(struct _Unwind_Context *context, void *data) {
     const uintptr_t *lowest = found->frame + (found->count ? found->above[found->count - 1] : 0);
     if (found->count == 0 && (address != found->addresses[0] || word <= lowest))
         return _URC_NO_REASON; /* of the recorder itself */
+    if (!address)
+        return _URC_END_OF_STACK;
     while (word > lowest && *word != address)
         word--;
     found->above[found->count] = (int32_t)(word - found->frame);
     found->addresses[found->count++] = address;
     if (word == lowest)
         found->site = 0; /* it stands there in another form: nothing to compare with */
-    return found->count < DEPTH && address ? _URC_NO_REASON : _URC_END_OF_STACK;
+    return found->count < DEPTH ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 /* A line: of each address its offset in its object, and the path of that. */

@@ -11,6 +11,7 @@ from support_limits import ran
 
 from lepaute.kit.mpi_library import MpiLibrary
 from lepaute.simulate.trace import Trace, read_trace, write_trace
+from lepaute.simulate.trace.table import BETWEEN_CALLS
 
 pytestmark = pytest.mark.machine
 
@@ -70,7 +71,7 @@ def test_each_place_is_one_in_every_run_and_on_every_rank(
         # The innermost four functions: of seven, four calls look alike.
         assert sorted(calls_at(trace, "MPI_Allreduce", rank).values()) == [1, 1, 1, 4]
         assert sorted(calls_at(trace, "MPI_Bcast", rank).values()) == [1, 1]
-        assert (trace.site[trace.kind != 1] == -1).all()
+        assert ((trace.site == -1) == trace.named(BETWEEN_CALLS)).all()
 
 
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])

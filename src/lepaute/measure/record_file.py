@@ -170,7 +170,7 @@ def _rows(
         "end_ns": starts_ns + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10),
         "code": code,
         "name": code,
-        "site": numpy.where(is_message, packed["site_and_start"] >> _START_BITS, 0).astype("int32"),
+        "site": (packed["site_and_start"] >> _START_BITS).astype("int32"),
         "step": (bits >> (_CODE_BITS + _THREAD_BITS)).astype("int32") - 1,
         "thread": bits >> _CODE_BITS & ((1 << _THREAD_BITS) - 1),
         "m": numpy.where(vain, tag, m),
