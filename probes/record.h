@@ -85,7 +85,7 @@ typedef struct {
         } message;
         struct {                 /* LEP_RECORD_COMPLETED: a request that began at start_ns is over */
             int32_t peer, tag;   /* what came, of a receive */
-            int64_t by_start_ns; /* since base_ns: when the wait or test began that found it so */
+            int64_t by_start_ns; /* of this rank's clock: when the wait or test began that found it so */
         } completed;
     };
 } lep_record_row;

@@ -144,7 +144,7 @@ static inline void lep_write_completed(int code, int64_t start_ns, int peer, int
     lep_record_row row = lep_row(code, start_ns, start_ns);
     row.completed.peer = peer;
     row.completed.tag = tag;
-    row.completed.by_start_ns = by_start_ns - lep_base_ns;
+    row.completed.by_start_ns = by_start_ns;
     lep_put(&row);
     lep_last_look = NULL;
 }

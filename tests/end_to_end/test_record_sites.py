@@ -36,6 +36,13 @@ contains
 end
 """
 
+CXX = """
+#include <mpi.h>
+namespace solver { struct Halo { int exchange(); }; }
+int solver::Halo::exchange() { return MPI_Barrier(MPI_COMM_WORLD) + 1; }
+int main() { MPI_Init(0, 0); int done = solver::Halo().exchange(); return MPI_Finalize() + done - 1; }
+"""
+
 
 @pytest.fixture(scope="module", params=["openmpi", "mpich"])
 def library(request: pytest.FixtureRequest) -> MpiLibrary:
@@ -97,3 +104,12 @@ def test_a_program_without_symbols_has_offsets_and_files_keep_them(library: MpiL
     again = read_trace(tmp_path / "again.parquet")
     assert again.sites == trace.sites
     assert again.site.tolist() == trace.site.tolist()
+
+
+def test_names_of_cxx_are_those_of_the_source(library: MpiLibrary, tmp_path: Path) -> None:
+    (tmp_path / "program.cpp").write_text(CXX)
+    library.compile(
+        [str(tmp_path / "program.cpp"), "-lstdc++", "-o", str(tmp_path / "program")], what="building the program"
+    )
+    trace, _ = record_program(library, tmp_path)
+    assert [functions(site) for site in calls_at(trace, "MPI_Barrier")] == [["solver::Halo::exchange", "main"]]

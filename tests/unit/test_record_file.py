@@ -9,62 +9,16 @@ import numpy
 import pytest
 from oracles.traces_by_hand import call, trace
 from support_limits import HANG_S
+from support_record_files import KERNEL, written
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.record import library_of_command
-from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
+from lepaute.measure.record_file import read_rank, trace_of_records
 from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import COMPUTE, NO_CORE, breakdown_of
 from lepaute.simulate.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
 from lepaute.simulate.trace.recorded_calls import merge_calls
-from lepaute.simulate.trace.table import caveats_of, trace_of_columns
-
-HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
-KERNEL, MPI, PHASE = range(3)
-MESSAGES = (
-    "MPI_Send", "MPI_Iprobe", "MPI_Testany", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)",
-    "(waited)", "(slept)",
-)  # fmt: skip
-CODES = ((KERNEL, "dgemm"), *((MPI, name) for name in MESSAGES), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
-Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
-
-
-def packed(start_ns: int, name: str, duration_ns: int, step: int, values: tuple[int, ...]) -> bytes:
-    code = 1 + [text for _, text in CODES].index(name)
-    duration = duration_ns if duration_ns < 1 << 31 else 1 << 31 | duration_ns >> 10
-    head = struct.pack("<QII", start_ns, duration, (step + 1) << 15 | code)
-    if name in MESSAGES:
-        return head + struct.pack("<iiq", *values)
-    return head + struct.pack("<iii4x", *values)
-
-
-def written(
-    path: Path,
-    *rows: Row,
-    rank: int = 0,
-    ranks: int = 1,
-    clocks: tuple[int, ...] = (0, 0, 0, 0, 0, 0),
-    finished: int = 1,
-    lost: int = 0,
-    end_ns: int = 0,
-    notes: str = "",
-    spare_bytes: int = 0,
-    fortran: int = 0,
-    cores: tuple[int, ...] = (),
-    threads: int = 1,
-    abort_code: int = 0,
-) -> RankRecord:
-    """The record of a file with these rows; clocks are (at, add, round trip) twice."""
-    head = struct.pack("<8sIIiiii", b"LEPREC5", HEADER_BYTES, 32, rank, ranks, 1, finished)
-    head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
-    head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
-    table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
-    head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")
-    affinity = sum(1 << core for core in cores).to_bytes(128, "little")
-    head += struct.pack("<8x128siiii", affinity, len(cores), threads, 3, abort_code)
-    body = b"".join(packed(*row) for row in rows)
-    path.write_bytes(head.ljust(HEADER_BYTES, b"\0") + body + bytes(spare_bytes))
-    return read_rank(path)
+from lepaute.simulate.trace.table import caveats_of
 
 
 def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -186,28 +140,6 @@ def test_stamps_go_to_the_clock_of_rank_0_along_a_straight_line(tmp_path: Path) 
     )
     assert record.rows["start_ns"].tolist() == [500_002_000, 1_000_003_000]  # a stamp of 0 is a row never written
     assert record.clock_error_ns == 200
-
-
-def test_stamps_go_on_where_their_bits_begin_again_and_sites_are_joined_by_text(tmp_path: Path) -> None:
-    turn_ns, site = 1 << 48, 1 << 48  # after 78 hours; the site stands above the stamp
-    rows = [
-        (turn_ns - 9_000, "MPI_Irecv", 10, -1, (1, 7, 8)),
-        (5_000 + 1 * site, "MPI_Waitall", 900, -1, (-1, -1, 8)),
-        (turn_ns - 9_000, "(completed)", 0, -1, (1, 7, turn_ns + 5_000)),
-        (8_000 + 2 * site, "MPI_Send", 10, -1, (1, 7, 8)),
-    ]
-    texts = ("10 /a/solver\t20 /b/solver\t\n", "30 /a/solver\t\n")
-    records = []
-    for rank in (0, 1):
-        (tmp_path / f"rank-{rank}.sites").write_text("".join(texts if rank == 0 else reversed(texts)))
-        records.append(written(tmp_path / f"rank-{rank}.rec", *rows, rank=rank, ranks=2))
-    assert records[0].rows["start_ns"].tolist() == [turn_ns - 9_000, turn_ns + 5_000, turn_ns + 8_000]
-    trace = trace_of_records(records, {})
-    assert trace.sites == ("(solver+0x10) < (solver+0x20)", "(solver+0x30)")
-    assert trace.site.tolist() == [-1, 0, 1, -1, 1, 0]
-    assert trace.completion[0] == trace.completion[1] >= 0
-    with pytest.raises(InputError, match=r"site of row 1 is 0; it is the place of one of sites, or -1"):
-        trace_of_columns({**trace.to_frame(), "kind": trace.kind, "name": trace.name}, trace.names, {})
 
 
 def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) -> None:

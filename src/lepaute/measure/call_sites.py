@@ -53,6 +53,34 @@ _SYMBOL = numpy.dtype(
 )
 
 
+_START_BITS = 48
+
+
+def sites_of_rows(site_and_start: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of sites, from 1, 0 where there is none: the highest bits of a word of each row."""
+    return (site_and_start >> _START_BITS).astype("int32")
+
+
+def starts_of_rows(site_and_start: NDArray[Any], base_ns: int) -> NDArray[Any]:
+    """The other bits: nanoseconds since base_ns, from 0 again after 78 hours. Returns stamps of the rank's clock.
+
+    Successive rows start less than half of that apart.
+    """
+    starts: NDArray[Any] = (site_and_start & ((1 << _START_BITS) - 1)).astype("int64")
+    steps = numpy.rint(numpy.diff(starts, prepend=starts[:1]) / (1 << _START_BITS)).astype("int8")
+    starts += base_ns - (numpy.cumsum(steps, dtype="int64") << _START_BITS)
+    return starts
+
+
+def joined_sites(numbers: NDArray[Any], texts: tuple[str, ...], known: dict[str, int]) -> NDArray[Any]:
+    """Numbers of a rank's sites as indices into `known`, to which the texts used are added; -1 for none."""
+    used = [number for number in numpy.unique(numbers).tolist() if 0 < number <= len(texts)]
+    indices = numpy.full(1 << (64 - _START_BITS), -1, dtype="int32")
+    indices[used] = [known.setdefault(texts[number - 1], len(known)) for number in used]
+    joined: NDArray[Any] = indices[numbers]
+    return joined
+
+
 def read_sites(path: Path) -> tuple[str, ...]:
     """The text of each line of a rank's file (probes/record_sites.c); none where there is no such file."""
     if not path.exists():

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted, percent
-from lepaute.measure.call_sites import read_sites
+from lepaute.measure.call_sites import joined_sites, read_sites, sites_of_rows, starts_of_rows
 from lepaute.simulate.trace.messages import BETWEEN_TWO, TESTS
 from lepaute.simulate.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
 from lepaute.simulate.trace.table import KERNEL, MPI, PHASE, SLEEPING, WAITING, Trace, trace_of_columns
 
 MAGIC = b"LEPREC5"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS, _THREAD_BITS = 448, 32, 20480, 4096, 9, 6
-_AFFINITY_BYTES, _START_BITS = 128, 48
+_AFFINITY_BYTES = 128
 #: How a rank ended.
 _KILLED, _FINALIZED, _ABORTED, _EXITED = range(4)
 #: Rows of time within own code, and what they are in a trace.
@@ -87,9 +87,9 @@ def read_rank(path: Path) -> RankRecord:
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
     # The rows before MPI_Init had ended are the recorder's own, which measured what a row costs.
     begins = max(1, int(header["start_ns"]))
-    starts_ns = _starts_ns(packed["site_and_start"], int(header["base_ns"]))
+    starts_ns = starts_of_rows(packed["site_and_start"], int(header["base_ns"]))
     kept = (codes > 0) & (codes < len(names)) & (starts_ns >= begins)
-    rows = _with_waits(_rows(packed[kept], starts_ns[kept], int(header["base_ns"]), names), names)
+    rows = _with_waits(_rows(packed[kept], starts_ns[kept], names), names)
     names = tuple((KERNEL, _WAITS[name]) if name in _WAITS else (kind, name) for kind, name in names)
     mask = int.from_bytes(bytes(header["affinity"]).ljust(_AFFINITY_BYTES, b"\0"), "little")
     last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
@@ -138,17 +138,7 @@ def _types() -> "tuple[Any, Any]":
     return numpy.dtype(header), numpy.dtype(packed)
 
 
-def _starts_ns(site_and_start: "NDArray[Any]", base_ns: int) -> "NDArray[Any]":
-    """Starts since base_ns begin again at 0 after 78 hours; successive ones are less than half of that apart."""
-    starts: NDArray[Any] = (site_and_start & ((1 << _START_BITS) - 1)).astype("int64")
-    steps = numpy.rint(numpy.diff(starts, prepend=starts[:1]) / (1 << _START_BITS)).astype("int8")
-    starts += base_ns - (numpy.cumsum(steps, dtype="int64") << _START_BITS)
-    return starts
-
-
-def _rows(
-    packed: "NDArray[Any]", starts_ns: "NDArray[Any]", base_ns: int, names: "Sequence[tuple[int, str]]"
-) -> _Columns:
+def _rows(packed: "NDArray[Any]", starts_ns: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> _Columns:
     """Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
     between two ranks its lowest bits, and completion joins requests with what completed them.
     """
@@ -159,7 +149,7 @@ def _rows(
         numpy.array([name in chosen for _, name in names])[code] for chosen in ((COMPLETED,), BETWEEN_TWO, TESTS)
     )
     number = numpy.ascontiguousarray(what[:, 2:]).view("<i8").reshape(-1)
-    size_bytes = numpy.where(is_completion, number + base_ns, number << 16 >> 16)
+    size_bytes = numpy.where(is_completion, number, number << 16 >> 16)
     m, n, k = (numpy.where(is_message, 0, what[:, place]) for place in range(3))
     n = numpy.where(is_message, (-size_bytes).clip(0), n)  # looks that found nothing
     tag = numpy.where(is_message, what[:, 1], -1).astype("int64")
@@ -170,7 +160,7 @@ def _rows(
         "end_ns": starts_ns + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10),
         "code": code,
         "name": code,
-        "site": (packed["site_and_start"] >> _START_BITS).astype("int32"),
+        "site": sites_of_rows(packed["site_and_start"]),
         "step": (bits >> (_CODE_BITS + _THREAD_BITS)).astype("int32") - 1,
         "thread": bits >> _CODE_BITS & ((1 << _THREAD_BITS) - 1),
         "m": numpy.where(vain, tag, m),
@@ -241,9 +231,6 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
             inside = (rows["start_ns"] >= span[0]) & (rows["end_ns"] <= span[1])
             rows = {column: values[inside] for column, values in rows.items()}
         codes = numpy.array([0, *(names.setdefault(key, len(names)) for key in record.names[1:])])
-        used = [number for number in numpy.unique(rows["site"]).tolist() if 0 < number <= len(record.sites)]
-        site_codes = numpy.full(1 << (64 - _START_BITS), -1, dtype="int32")
-        site_codes[used] = [sites.setdefault(record.sites[number - 1], len(sites)) for number in used]
         pieces.append(
             {
                 "rank": numpy.full(len(rows["code"]), record.rank, dtype="int32"),
@@ -251,7 +238,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
                 "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
                 "kind": numpy.array([kind for kind, _ in record.names], dtype="int16")[rows["code"]],
                 "name": codes[rows["code"]],
-                "site": site_codes[rows["site"]],
+                "site": joined_sites(rows["site"], record.sites, sites),
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
                 **{column: rows[column] for column in ("comm", "completion", "thread")},
             }

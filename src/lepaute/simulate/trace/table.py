@@ -88,7 +88,7 @@ class Trace:
                         MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 if that is not known
     completion        : the same number within a rank on a request and on the call that completed it, -1 elsewhere
     thread            : of the rank, in the order of their first calls, from 0
-    site              : in the program where a recorded call was made: an index into sites of the metadata, -1 if not known
+    site              : where in the program a recorded call stands: an index into sites, -1 if that is not known
     late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN if they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
