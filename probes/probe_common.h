@@ -77,8 +77,9 @@ static inline void lep_spin_ns(int64_t duration_ns) {
 }
 
 static inline void lep_sleep_ns(int64_t duration_ns) {
+    const struct timespec pause = {duration_ns / 1000000000, duration_ns % 1000000000};
     if (duration_ns > 0)
-        nanosleep(&(struct timespec){duration_ns / 1000000000, duration_ns % 1000000000}, NULL);
+        nanosleep(&pause, NULL);
 }
 
 /* Median difference of two stamps taken back to back, in seconds: what every raw duration contains. */

@@ -133,7 +133,7 @@ def _functions(path: Path) -> _Functions:
     except (ValueError, IndexError):  # a damaged file has no names
         return none
     symbols = symbols[numpy.isin(symbols["info"] & 15, _FUNCTIONS) & (symbols["bytes"] > 0)]
-    symbols = symbols[numpy.argsort(symbols["value"], kind="stable")]
+    symbols = symbols[numpy.argsort(symbols["value"])]
     starts = symbols["value"].astype("i8")
     names = tuple(
         _readable(text[at : text.find(b"\0", at)].decode(errors="replace")) for at in symbols["name"].tolist()
