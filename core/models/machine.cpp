@@ -19,6 +19,7 @@ constexpr std::uint32_t wandering_stream = 0x57414E00U;
 constexpr std::uint32_t wandering_error_stream = 0x57414F00U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
 constexpr std::uint32_t extrapolation_stream = 0x45585400U;
+constexpr std::uint32_t other_ranks_stream = 0x45585200U;
 constexpr std::uint32_t crowding_stream = 0x43524F00U;
 constexpr std::uint32_t own_code_stream = 0x4F574E00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
@@ -142,9 +143,13 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                 today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
             }
         }
+        const auto drawn = [&](bool on, double relative_sd, std::uint32_t layer) {
+            return on ? factor_of(relative_sd, rng::normal({seeds.day, stream, layer, 0})) : 1.0;
+        };
+        today.factor = drawn(layers.discrepancy, named->discrepancy_relative_sd, discrepancy_stream);
+        today.factor *= drawn(layers.own_code, named->own_code_relative_sd, own_code_stream);
+        today.factor *= drawn(layers.extrapolation, named->extrapolation_relative_sd, other_ranks_stream);
         if (layers.discrepancy) {
-            const double normal = rng::normal({seeds.day, stream, discrepancy_stream, 0});
-            today.factor = factor_of(named->discrepancy_relative_sd, normal);
             for (KernelModel& model : today.models) { // the same factors on all cpus
                 model.draw_discrepancies({seeds.day, stream, discrepancy_stream, 1});
             }
@@ -156,10 +161,6 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                     today.crowded[number_of_share] *= factor_of(away * named->crowding_relative_sd, error);
                 }
             }
-        }
-        if (layers.own_code) {
-            const double normal = rng::normal({seeds.day, stream, own_code_stream, 0});
-            today.factor *= factor_of(named->own_code_relative_sd, normal);
         }
         if (layers.extrapolation) {
             const ExtrapolationError error(named->name, {seeds.day, stream, extrapolation_stream, 0});

@@ -112,6 +112,7 @@ BASES = {
     "fit": Base({"--output": "out.yaml"}, {"archives": ("{in}/archive.zip",)}),
     "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
+    "learn": Base({"--output": "out.py"}, {"recordings": ("{in}/trace.parquet", "{in}/trace.parquet")}),
     "trace show": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace convert": Base(_OUTPUT, {"file": "{in}/smpi.trace"}),

@@ -43,6 +43,7 @@ COMMANDS = (
         "segment:command",
     ),
     Command("record", "run a program under MPI and record its kernels and messages", "trace:record", "trace"),
+    Command("learn", "make an application of recordings on few ranks, to predict it on many", "learn:command", "trace"),
     Command("trace", "show, draw, break down and compare traces", extra="trace"),
     Command("design", "tables of what will be measured", extra="fit"),
     Command("run", "an experiment on one node or many: from a script to an archive", "run:command", "fit"),

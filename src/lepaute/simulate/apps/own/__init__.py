@@ -33,15 +33,18 @@ from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_cost
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 
 if TYPE_CHECKING:
+    from lepaute import _core
     from lepaute.simulate.apps.own import checking, laying, rank
+    from lepaute.simulate.apps.replay import own_code as own_codes
     from lepaute.simulate.engine import SimulatedRun
 else:
+    own_codes = later("lepaute.simulate.apps.replay.own_code")
     laying = later("lepaute.simulate.apps.own.laying")
     rank, checking = later("lepaute.simulate.apps.own.rank"), later("lepaute.simulate.apps.own.checking")
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
-_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "run"}
+_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "recorded_on", "run"}
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,46 @@ class OwnBehaviour(LaidBehaviour):
     def _costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
         return costs_of(self.application)
 
+    @cached_property
+    def _errors_beyond(self) -> dict[str, float]:
+        """By cost its relative error on other numbers of ranks than it was measured on."""
+        ranks = self.application.ranks
+        return {cost.name: min(cost.extrapolation_error(ranks), 2.0) for cost in declared_costs(self.application)}
+
+    @cached_property
+    def _factor(self) -> "own_codes.Factor | None":
+        """Time of the costs on the platform over that where they were recorded; None where they are as given."""
+        recorded_on = self.application.recorded_on
+        if recorded_on is None:
+            return None
+        if not recorded_on:
+            return own_codes.of_anywhere("an unknown machine")
+        return own_codes.of_platform(recorded_on, self.platform, self.application.ranks)
+
+    def _kernels(self) -> "list[_core.MachineKernel]":
+        made, factor = [], self._factor
+        for name, seconds, *others in self._costs:
+            kernel = kernel_of((name, seconds * (factor.middle if factor else 1.0), *others), self.platform)  # type: ignore[arg-type]
+            kernel.extrapolation_relative_sd = self._errors_beyond[name]
+            if factor is not None:
+                kernel.own_code_relative_sd, kernel.as_recorded = factor.relative_sd, factor.same
+            made.append(kernel)
+        return made
+
     @property
     def kernels(self) -> Kernels:
         return Kernels(
             self.laid().uses_kernels,
-            self._costs,
-            lambda: [kernel_of(cost, self.platform) for cost in self._costs],
+            (*self._costs, self.application.recorded_on, *self._errors_beyond.values()),
+            self._kernels,
             tuple(name for name, seconds, error, _, _ in self._costs if seconds > 0.0 and error == 0.0),
+            extrapolated=tuple(name for name, error in self._errors_beyond.items() if error > 0.0),
         )
+
+    def proviso(self, run: "SimulatedRun") -> str:
+        if self._factor is None or self._factor.known:
+            return ""
+        return f"on {self.platform.name}, its code taking {self._factor.low:g} to {self._factor.high:g} times as long as recorded"
 
     @property
     def draws(self) -> frozenset[str]:
@@ -85,6 +120,8 @@ class OwnBehaviour(LaidBehaviour):
             "discrepancy": any(error > 0.0 for _, _, error, _, _ in self._costs),
             "noise": any(noise > 0.0 for _, _, _, noise, _ in self._costs),
             "course": self.laid().draws,
+            "extrapolation": any(self._errors_beyond.values()),
+            "own_code": self._platform is not None and self._factor is not None and self._factor.relative_sd > 0.0,
         }
         return frozenset(name for name, does in varies.items() if does)
 
@@ -119,6 +156,11 @@ class OwnBehaviour(LaidBehaviour):
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
         told = self.laid().caveats(self.application)
+        if self._factor is not None:
+            told.append(f"computing takes {self._factor.words}")
+        if spans := {cost.recorded for cost in declared_costs(self.application) if self._errors_beyond[cost.name]}:
+            fewest, most = min(filter(None, spans))
+            told.append(f"{fewest} to {ranks_text(most)} recorded, {self.application.ranks} asked: computing is extrapolated")
         for cost in declared_costs(self.application):
             found: Any = getattr(cost, "stretches", None)
             if found is not None and found.platform != self.platform.name:
@@ -164,6 +206,8 @@ class Application(applications.Application):
     """
 
     about: ClassVar[applications.About] = applications.About("")  # of each class: __init_subclass__
+    #: The platform, by name or file, that the costs are of; empty: not known; None: they are as given anywhere.
+    recorded_on: ClassVar[str | None] = None
     #: Of one that was loaded from a command line or a study.
     file_sha256: ClassVar[str] = ""
 
@@ -287,7 +331,8 @@ def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str
     if kind is Grid:
         return option(about, parse=Grid, default=None if default is MISSING else str(default))
     if kind is int:
-        return option(about, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
+        also = ("--np",) if name == "ranks" else ()
+        return option(about, also=also, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
     if kind is bool:
         flag = name.replace("_", "-")
         return option(about, name=f"{flag}/--no-{flag}")

@@ -196,7 +196,7 @@ class RecordedPart:
     def lay(self, step: int) -> "Iterable[tuple[int, list[int]]]":
         """Each rank of the part, and the places of its operations."""
         placed = numpy.full((len(self.trace), 4), NONE, dtype="int32")
-        own_s, last_s = self._own_seconds()
+        own_s, last_s = self.seconds_between()
         self._place_steps(placed, step)
         placed[:, _OWN] = self._numbers_of(own_s)
         self._place_kernels(placed)
@@ -217,7 +217,7 @@ class RecordedPart:
         ranks, starts = numpy.unique(self.trace.rank, return_index=True)
         return list(zip(ranks.tolist(), starts.tolist(), [*starts[1:].tolist(), len(self.trace)], strict=True))
 
-    def _own_seconds(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def seconds_between(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Own time before each row that is something, 0 elsewhere; and that of each rank after all."""
         trace = self.trace
         counted = trace.kind != PHASE

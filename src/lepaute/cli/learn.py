@@ -1,0 +1,183 @@
+"""`lepaute learn`: an application, in Python, of a few recordings of a program."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lepaute.cli.entry import complain
+from lepaute.cli.options import AsJson, Force
+from lepaute.cli.terminal import answer_in, json_text, note, say, warn
+from lepaute.errors import InputError
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.printable import UNLIMITED, terminal_columns
+from lepaute.kit.quantities import whole_of
+from lepaute.kit.text import counted, percent, significant
+from lepaute.simulate.apps.own import Application, check
+from lepaute.simulate.learn import Findings, find, table, written
+
+
+def command(
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE...", help="Recordings of the program on two or more numbers of ranks.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The Python file to write.", show_default=False)],
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N[,N...]",
+            help="What was varied between the recordings, such as n=512,512,1024: a value for each, or one for all.",
+        ),
+    ] = None,
+    check_trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--check", metavar="TRACE", help="A recording kept out; the call in which it first differs ends with 1."
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also print all places: rules, others that hold as well, computing.")
+    ] = False,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Makes an application of recordings on few ranks, which lepaute predict simulates on any number.
+
+    Rules for who sends what to whom, for loops and communicators hold exactly at every recording, or the command
+    refuses, with the recording that would help. Computing between calls has a model with its error.
+    """
+    check_outputs({"--output": output}, inputs=[*recordings, check_trace], force=force)
+    if output.suffix != ".py":
+        raise InputError(f"output is {str(output)!r:.80}; it is a Python file, such as solver.py")
+    parameters = _parameters(parameter or [], len(recordings))
+    findings = find(recordings, parameters)
+    if explain and findings.refusal and not as_json:
+        print("\n".join(_explained(findings)))
+    program = written(findings, output)
+    warn(_caveats(findings, parameters))
+    lines = list(_answer(findings, program, output))
+    checked = None
+    if check_trace is not None:
+        checked = check(_of_trace(program, check_trace, parameters), check_trace)
+        if checked.same:
+            lines.append(checked.text)
+    if as_json:
+        text = say("\n".join(lines), UNLIMITED)
+        document: dict[str, Any] = {"answer": answer_in(text), **_content(findings, program, output)}
+        if checked is not None:
+            document["check"] = {"same": checked.same, "calls": checked.calls, "text": checked.text}
+        print(json_text(document))
+    else:
+        print(say("\n".join(lines), terminal_columns()))
+        if explain:
+            print("\n".join(_explained(findings)))
+    note(f"{output}: {counted(len(findings.text.splitlines()), 'line')}")
+    if checked is not None and not checked.same:
+        complain(checked.text)
+        raise typer.Exit(1)
+
+
+def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
+    """Of every recording what was varied; raises InputError."""
+    made: list[dict[str, int]] = [{} for _ in range(count)]
+    for text in texts:
+        name, is_, values = text.partition("=")
+        numbers = [whole_of(value, "parameter") for value in values.split(",")] if values else []
+        if not is_ or not name.isidentifier() or name in ("ranks", "size", "rank") or len(numbers) not in (1, count):
+            raise InputError(
+                f"parameter is {text[:80]!r}; it is NAME=N, or with a value for each of {counted(count, 'recording')}"
+            )
+        if name in made[0]:
+            raise InputError(f"parameter has {name} twice; give its values once, with commas")
+        for of_recording, number in zip(made, numbers * (count if len(numbers) == 1 else 1), strict=True):
+            of_recording[name] = number
+    return made
+
+
+def _of_trace(program: type[Application], trace: Path, parameters: list[dict[str, int]]) -> Application:
+    """The program on as many ranks as a recording."""
+    from lepaute.simulate.trace import read_trace
+
+    ranks = len(read_trace(trace).ranks)
+    fields = {name: value for name, value in parameters[-1].items() if name in program.__dataclass_fields__}  # type: ignore[attr-defined]
+    return program(ranks=ranks, **fields)  # type: ignore[call-arg]
+
+
+def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[str]:
+    for name in parameters[0]:
+        if name not in findings.learnt.parameters:
+            yield (
+                f"{name} is {parameters[0][name]} in all recordings: nothing tells what depends on it, and the class "
+                "has no such field"
+            )
+    rivals = [(step, rule) for step in findings.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
+    if rivals:
+        rule = rivals[0][1]
+        yield (
+            f"{counted(len(rivals), 'rule')} of several that hold {'is' if len(rivals) == 1 else 'are'} the simplest, as "
+            f"{rule.text} beside {rule.rivals[0]}; a recording on {min(rule.decided_at for _, rule in rivals)} ranks decides"
+        )
+    for row in findings.unexplained:
+        yield f"no rule holds for {row.text}: it is drawn from what was recorded"
+    if findings.uncounted > 0.01:
+        yield f"{percent(findings.uncounted)} of the computing stands at no place of the program, and is left out"
+
+
+def _answer(findings: Findings, program: type[Application], output: Path) -> Iterator[str]:
+    rows, recordings = table(findings), findings.learnt.structure.recordings
+    *most, last = [str(calls.ranks) for calls in recordings]
+    calls = sum(len(each) for each in recordings)
+    yield f"{program.__name__} of {output.name} makes the {counted(calls, 'call')} recorded on {', '.join(most)} and {last} ranks"
+    rules = sum(len(row["rules"]) for row in rows)
+    yield f"  rules   {rules} at {counted(len(rows), 'place')}, each holds at every recording"
+    if findings.costs:
+        error = max(findings.costs.values(), key=lambda model: model.share)
+        yield (
+            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(error.share)} of it, "
+            f"± {percent(1.96 * error.error)}, and ± {percent(1.96 * error.slope)} for each doubling of ranks beyond {last}"
+        )
+    yield f"  next    lepaute predict {output} -p PLATFORM --np {64 * int(last)}"
+
+
+def _explained(findings: Findings) -> Iterator[str]:
+    """The places, indented as loops are."""
+    for row in table(findings):
+        indent = "  " * (row["depth"] + 1)
+        yield f"{indent}{row['place']}, {counted(row['calls'], 'call')}"
+        for name, rule in row["rules"].items():
+            rivals = f"; also {', '.join(rule['rivals'])}: {rule['decided_at']} ranks decide" if rule["rivals"] else ""
+            yield f"{indent}    {name}: {rule['rule']} ({counted(rule['values'], 'value')}{rivals})"
+        for name in row["unexplained"]:
+            yield f"{indent}    {name}: no rule holds"
+        if (model := row["computing"]) is not None:
+            constant = f"{significant(model['constant_s'], 3)} s + " if model["constant_s"] and model["factor_s"] else ""
+            base = significant(model["factor_s"] or model["constant_s"], 3)
+            yield (
+                f"{indent}    computing before it: {constant}{base} s * ({model['model_s']}), {percent(model['share'])} of "
+                f"all, error {percent(model['error'])}, {percent(model['extrapolation'])} a doubling, noise "
+                f"{percent(model['noise'])}, ranks differ by {percent(model['imbalance'])}"
+            )
+
+
+def _content(findings: Findings, program: type[Application], output: Path) -> dict[str, Any]:
+    learnt = findings.learnt
+    return {
+        "file": str(output),
+        "class": program.__name__,
+        "recordings": [
+            {"file": str(calls.path), "ranks": calls.ranks, "calls": len(calls), "parameters": dict(calls.parameters)}
+            for calls in learnt.structure.recordings
+        ],
+        "parameters": {name: list(values) for name, values in learnt.parameters.items()},
+        "communicators": {str(number): rule.text for number, rule in learnt.groups.items()},
+        "places": table(findings),
+        "unexplained": [
+            {"text": row.text, "time_share": row.time_share, "bytes_share": row.bytes_share}
+            for row in findings.unexplained
+        ],
+        "computing_without_a_model": findings.uncounted,
+    }
