@@ -84,17 +84,15 @@ class Findings:
     @property
     def refusal(self) -> str:
         """Why it cannot be extrapolated, and which recording would help; empty where it can."""
-        learnt, recordings = self.learnt, self.learnt.structure.recordings
+        learnt = self.learnt
         if learnt.unknown_groups:
             number = learnt.unknown_groups[0]
             return (
                 f"the ranks of communicator {number} of each rank follow no rule (rows, columns, planes, blocks); "
                 f"{self._help()}"
             )
-        fatal = [row for row in self.unexplained if row.what in ("peer", "count", "where", "requests", "root")]
         large = [row for row in self.unexplained if max(row.time_share, row.bytes_share) > MOST_UNEXPLAINED]
-        worst = next(iter(large or fatal), None)
-        del recordings
+        worst = next(iter(large), None)
         if worst is None:
             return ""
         more = len({id(row.step) for row in self.unexplained}) - 1
@@ -201,11 +199,10 @@ def written(findings: Findings, output: Path) -> type[Application]:
 
 def verify(program: type[Application], findings: Findings) -> None:
     """Raises InputError for the first call of a recording that the program does not make."""
-    unsized = any(row.what in ("size", "tag") for row in findings.unexplained)
     for calls in findings.learnt.structure.recordings:
         fields = {name: value for name, value in calls.parameters.items() if name in findings.learnt.parameters}
         checked = checking.checked(program(ranks=calls.ranks, **fields), calls.path)  # type: ignore[call-arg]
-        if not checked.same and not unsized:
+        if not checked.same and not findings.unexplained:
             raise InputError(f"{calls.path}: the rules do not give its calls: {checked.text}")
 
 

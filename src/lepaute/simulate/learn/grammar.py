@@ -124,6 +124,16 @@ class Rows:
         return Term(str(number), numpy.full(len(self), number))
 
     @cached_property
+    def numbers(self) -> "list[tuple[int, Term, Term | None]]":
+        """Terms of `number_terms` that are not the same at all observations, with their places."""
+        terms = []
+        for at, (term, divisor) in enumerate(number_terms(self)):
+            ratio = term.value if divisor is None else term.value / numpy.maximum(divisor.value, 1)
+            if (ratio != ratio[0]).any():
+                terms.append((at, term, divisor))
+        return terms
+
+    @cached_property
     def counts(self) -> list[Term]:
         """Terms that are the same on all ranks: numbers of ranks, of sides, and their logarithms."""
         names, _ = self.layout.names

@@ -32,7 +32,8 @@ class Step:
     """What is known of a place.
 
     where : condition under which a rank comes there;  count: iterations of a loop
-    peer, tag, size, root : of a call; for a list of neighbours `peer` has their places, and `sizes` bytes for each
+    peer, tag, size, root : of a call; for a list of neighbours `peer` has their places, `sizes` bytes
+        and `tags` tags for each
     wait  : of a wait, "all" or "first";  requests: names of the lists of requests that a call begins or ends
     unexplained : by property the values that no rule explains
     """
@@ -45,6 +46,7 @@ class Step:
     size: Rule | None = None
     root: Rule | None = None
     sizes: list[Rule] = field(default_factory=list)
+    tags: list[Rule] = field(default_factory=list)
     wait: str = ""
     requests: tuple[str, ...] = ()
     children: list["Step"] = field(default_factory=list)
@@ -66,6 +68,7 @@ class Step:
     @property
     def rules(self) -> dict[str, Rule]:
         named = {name: getattr(self, name) for name in ("where", "count", "peer", "tag", "size", "root")}
+        named |= {f"size to neighbour {at}": rule for at, rule in enumerate(self.sizes, 1) if self.code in SENDS}
         return {name: rule for name, rule in named.items() if rule is not None and rule.text != "True"}
 
 
@@ -93,44 +96,43 @@ def learn_rules(structure: Structure) -> Learnt:
     """The rules, on the grid of ranks on which most of them hold; the plainest of several."""
     names = sorted({name for calls in structure.recordings for name in calls.parameters})
     values = {name: [int(calls.parameters[name]) for calls in structure.recordings] for name in names}
+    layouts: Sequence[Layout] = LAYOUTS
     while True:
-        learnt = _best_layout(structure, values)
-        if not learnt.unexplained or not _rewrite(learnt):
-            return learnt
+        tried = []
+        for layout in layouts:
+            learnt = _Learning(structure, layout, values).learn()
+            tried.append((len(learnt.unexplained) + 10 * len(learnt.unknown_groups), learnt))
+            if not tried[-1][0]:
+                break
+        tried.sort(key=lambda item: item[0])
+        best = tried[0][1]
+        if not best.unexplained or not _rewrite(best):
+            return best
+        layouts = [learnt.layout for _, learnt in tried[:_KEPT_LAYOUTS]]  # the others explain less
 
 
-def _best_layout(structure: Structure, values: dict[str, list[int]]) -> Learnt:
-    best: tuple[float, Learnt] | None = None
-    for layout in LAYOUTS:
-        learnt = _Learning(structure, layout, values).learn()
-        lacks = len(learnt.unexplained) + 10 * len(learnt.unknown_groups)
-        if best is None or lacks < best[0]:
-            best = (lacks, learnt)
-        if not lacks:
-            break
-    assert best is not None
-    return best[1]
-
-
+_KEPT_LAYOUTS = 2
 #: Loops that run so often everywhere are written out where no rule has their iterations.
 MOST_UNROLLED = 12
 
 
 def _rewrite(learnt: Learnt) -> bool:
-    """Rewrites one loop whose iterations follow no rule: written out, or as two loops where values come again."""
-    for step in learnt.root.steps():
-        calls = [child for child in step.children if child.unexplained and not child.place.is_loop]
-        if not step.place.is_loop or step.place is learnt.structure.root or not calls:
-            continue
-        count = int(step.count.text) if step.count is not None and step.count.text.isdigit() else 0
-        if 1 <= count <= MOST_UNROLLED:
-            learnt.structure.unroll(step.place, count)
-            return True
-        periods = _periods(learnt.structure, calls[0])
-        if periods is not None:
-            learnt.structure.split(step.place, periods)
-            return True
-    return False
+    """Rewrites loops whose iterations follow no rule: written out, or as two loops where values come again."""
+    return any([_rewrite_in(learnt, step) for step in learnt.root.children])
+
+
+def _rewrite_in(learnt: Learnt, step: Step) -> bool:
+    calls = [child for child in step.children if child.unexplained and not child.place.is_loop]
+    if not calls:
+        return any([_rewrite_in(learnt, child) for child in step.children])
+    count = int(step.count.text) if step.count is not None and step.count.text.isdigit() else 0
+    if 1 <= count <= MOST_UNROLLED:
+        learnt.structure.unroll(step.place, count)
+        return True
+    periods = _periods(learnt.structure, calls[0])
+    if periods is not None:
+        learnt.structure.split(step.place, periods)
+    return periods is not None
 
 
 def _periods(structure: Structure, step: Step) -> NDArray[Any] | None:
@@ -166,6 +168,8 @@ class _Learning:
         self._constants = [values[0] for values in parameters.values() if len(set(values)) == 1]
         self._pair = structure.recording * 2**24 + structure.rank
         self._requests = _requests_of(structure)
+        self._known_rows: dict[tuple[Any, ...], Rows] = {}
+        self._known_numbers: dict[tuple[int, bytes], Rule | None] = {}
 
     def learn(self) -> Learnt:
         everyone = numpy.concatenate(
@@ -180,7 +184,16 @@ class _Learning:
         recording = pair >> 24
         size = self.structure.ranks[recording]
         named = parameters_of(self.parameters, recording)
-        return Rows(self.layout, size, pair & (2**24 - 1), named, turns, self._constants)
+        key = (pair.tobytes(), *((name, turn.tobytes()) for name, turn in (turns or {}).items()))
+        if key not in self._known_rows:
+            self._known_rows[key] = Rows(self.layout, size, pair & (2**24 - 1), named, turns, self._constants)
+        return self._known_rows[key]
+
+    def _find_number(self, rows: Rows, values: NDArray[Any]) -> Rule | None:
+        key = (id(rows), values.tobytes())  # rows are kept
+        if key not in self._known_numbers:
+            self._known_numbers[key] = find_number(rows, values)
+        return self._known_numbers[key]
 
     def _observed(
         self, pair: NDArray[Any], turns: NDArray[Any], values: NDArray[Any]
@@ -216,7 +229,7 @@ class _Learning:
             domain = present
         pair, outer, counts = self._counts(place, events)
         observed = self._observed(pair, outer, counts)
-        rule = None if observed is None else find_number(observed[0], observed[1])
+        rule = None if observed is None else self._find_number(observed[0], observed[1])
         if rule is not None:
             step.count = rule
             step.children = [self._step(child, domain) for child in place.children]
@@ -277,18 +290,20 @@ class _Learning:
         rule = find_neighbours(self._rows(pairs), [lists[pair] for pair in pairs.tolist()])
         if rule is None or rule.layout is None:
             return None
-        step = Step(place, peer=rule, tag=self._number(events, place.depth - 1, "tag"))
-        step.requests = self._requests.begun.get(id(place), ())
-        if step.tag is None:
-            return None
-        rows = Rows(rule.layout, self.structure.ranks[self.structure.recording[events]], self.structure.rank[events], {})
-        for offset in rule.offsets if step.code in SENDS else ():
+        step = Step(place, peer=rule, requests=self._requests.begun.get(id(place), ()))
+        ranks = self.structure.ranks[self.structure.recording[events]]
+        rows = Rows(rule.layout, ranks, self.structure.rank[events], {})
+        for offset in rule.offsets:
             moved = [at + by for at, by in zip(rows.grid[1], offset, strict=True)]
             chosen = events[rows.at(moved, periodic=rule.periodic) == values["peer"][events]]
-            size = self._number(chosen, place.depth, "size")
-            if size is None:
+            tag = self._number(chosen, place.depth, "tag")
+            size = self._number(chosen, place.depth, "size") if step.code in SENDS else Rule("0")
+            if size is None or tag is None:
                 return None
             step.sizes.append(size)
+            step.tags.append(tag)
+        if len({tag.text for tag in step.tags}) == 1:
+            step.tag, step.tags = step.tags[0], []
         return step
 
     def _is_drain(self, step: Step) -> bool:
@@ -350,7 +365,7 @@ class _Learning:
     ) -> Rule | None:
         values = self.structure.values[name][events] if values is None else values
         observed = self._observed(self._pair[events], self.structure.turns[events, :depth], values)
-        return None if observed is None else find_number(observed[0], observed[1])
+        return None if observed is None else self._find_number(observed[0], observed[1])
 
     def _note(self, step: Step, name: str, rule: Rule | None) -> None:
         setattr(step, name, rule)

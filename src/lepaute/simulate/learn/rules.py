@@ -79,7 +79,7 @@ def find_number(rows: Rows, values: NDArray[Any]) -> Rule | None:
         return Rule(str(int(values[0])))
     holding: list[tuple[int, str]] = []
     factors: dict[int, tuple[int, int]] = {}
-    for at, (term, divisor) in enumerate(number_terms(rows)):
+    for at, term, divisor in rows.numbers:
         fit = _proportional(term, divisor, values) or (_affine(term, values) if divisor is None else None)
         if fit is not None:
             factor, more, text = fit
@@ -114,8 +114,7 @@ def _proportional(term: Term, divisor: Term | None, values: NDArray[Any]) -> tup
         return None
     common = gcd(numerator, denominator)
     numerator, denominator = numerator // common, denominator // common
-    ratio = base if divisor is None else base / divisor.value
-    if len(numpy.unique(ratio)) < 2 or (denominator > 1 and numerator > 1):
+    if denominator > 1 and numerator > 1:
         return None
     if denominator > 1:
         if divisor is not None or (base % denominator).any():
@@ -129,6 +128,9 @@ def _proportional(term: Term, divisor: Term | None, values: NDArray[Any]) -> tup
 
 def _affine(term: Term, values: NDArray[Any]) -> tuple[int, int, str] | None:
     base = term.value
+    low, high = int(base.argmin()), int(base.argmax())
+    if base[low] == base[high] or (values[high] - values[low]) % (base[high] - base[low]):
+        return None
     known, first = numpy.unique(base, return_index=True)
     if len(known) < 3:
         return None

@@ -167,28 +167,36 @@ def _irregular(recordings: Sequence[Calls], folded: Folded) -> str:
 
 
 def _signatures(recordings: Sequence[Calls]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
-    """What tells calls from each other, and its number for every call.
-
-    With call sites these; else tags, where all recordings have the same ones: others depend on ranks or iterations.
-    """
+    """What tells calls from each other, and its number for every call: code, communicator, call site, and the tag where
+    a site has the same tags in all recordings; others depend on ranks or iterations."""
     by_site = all((calls.site >= 0).any() for calls in recordings)
-    tags = [set(numpy.unique(calls.tag).tolist()) for calls in recordings]
-    by_tag = not by_site and all(known == tags[-1] for known in tags[1:])
+    bases: list[list[tuple[Any, ...]]] = []
+    which, tags = [], []
+    for calls in recordings:
+        site = calls.site if by_site else numpy.full(len(calls), -1)
+        key = (calls.code.astype("int64") << 40) + (calls.group << 32) + (site + 1)
+        _, first, inverse = numpy.unique(key, return_index=True, return_inverse=True)
+        texts = [calls.sites[int(site[at])] if site[at] >= 0 else "" for at in first.tolist()]
+        bases.append([(calls.codes[calls.code[at]], int(calls.group[at]), text) for at, text in zip(first.tolist(), texts)])
+        which.append(inverse.reshape(-1))
+        pairs = numpy.unique(numpy.stack((which[-1], calls.tag)), axis=1)
+        seen: dict[tuple[Any, ...], set[int]] = {}
+        for at, tag in pairs.T.tolist():
+            seen.setdefault(bases[-1][at], set()).add(tag)
+        tags.append(seen)
+    everywhere = set.intersection(*({base for base, known in seen.items()} for seen in tags))
+    by_tag = {base for base in everywhere if all(seen[base] == tags[-1][base] for seen in tags)}
     known: dict[tuple[Any, ...], int] = {}
     symbols = []
-    for calls in recordings:
-        last = calls.site if by_site else calls.tag if by_tag else numpy.full(len(calls), -1)
-        key = (calls.code.astype("int64") << 40) + (calls.group << 32) + (last + 1)
-        distinct, first, inverse = numpy.unique(key, return_index=True, return_inverse=True)
-        del distinct
+    for calls, base, inverse in zip(recordings, bases, which, strict=True):
+        tagged = numpy.array([each in by_tag for each in base] or [False])[inverse]
+        key = (inverse.astype("int64") << 32) + numpy.where(tagged, calls.tag + 1, 0)
+        _, first, again = numpy.unique(key, return_index=True, return_inverse=True)
         numbers = []
         for at in first.tolist():
-            word: Any = int(last[at])
-            if by_site:
-                word = calls.sites[word] if word >= 0 else ""
-            signature = (calls.codes[calls.code[at]], int(calls.group[at]), word)
+            signature = (*base[inverse[at]], int(calls.tag[at]) if tagged[at] else None)
             numbers.append(known.setdefault(signature, len(known)))
-        symbols.append(numpy.array(numbers, dtype="int64")[inverse.reshape(-1)])
+        symbols.append(numpy.array(numbers, dtype="int64")[again.reshape(-1)])
     return list(known), numpy.concatenate(symbols)
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy
+
 from lepaute.kit.text import duration, percent, ranks_text, significant
 from lepaute.simulate.learn.costs import CostModel
 from lepaute.simulate.learn.grammar import Layout, place_text
@@ -23,6 +25,8 @@ _SHIFTS = {
 }
 _AROUND = {"(rank + 1) % size": "after", "(rank - 1) % size": "before"}
 _LINE = {"rank + 1 if rank + 1 < size else None": "after", "rank - 1 if rank >= 1 else None": "before"}
+#: Without them nothing can be said of a call.
+_FATAL = {"peer", "tag", "count", "where", "requests", "root"}
 _WORD = re.compile(r"[a-z_]\w*")
 
 
@@ -35,7 +39,7 @@ class _File:
     fields: dict[str, tuple[str, str]] = field(default_factory=dict)  # default, help
     works: dict[int, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of peers by their text
-    lists: dict[Rule, tuple[str, str]] = field(default_factory=dict)  # of neighbours: name and text
+    lists: dict[str, tuple[str, Rule]] = field(default_factory=dict)  # of neighbours, by their text
     uneven: dict[str, float] = field(default_factory=dict)
     groups: dict[int, str] = field(default_factory=dict)
     waiting: list[int] = field(default_factory=list)  # communicators that no split has made yet
@@ -163,7 +167,7 @@ def _place(step: Step) -> str:
 def _prologue(made: _File, body: Sequence[str]) -> Iterator[str]:
     """Lines before the first call: numbers of ranks, the grid, peers."""
     layout = made.learnt.layout
-    texts = " ".join([*body, *made.names, *(text for _, text in made.lists.values())])
+    texts = " ".join([*body, *made.names, *made.lists])
     words = set(_WORD.findall(re.sub(r"self\.\w+|me\.(?!rank\b|size\b)\w+", "", texts)))
     numbers = [name for name in ("rank", "size") if name in words]
     if layout.order or "levels" in words:
@@ -173,14 +177,13 @@ def _prologue(made: _File, body: Sequence[str]) -> Iterator[str]:
     if "levels" in words:
         yield "levels = (size - 1).bit_length()  # log2 of size, rounded up"
     yield from _grid_lines(layout, words)
-    for rule, (name, text) in made.lists.items():
+    for _, rule in made.lists.values():
         if rule.layout is not None and not layout.order:
             yield f"{'ring' if rule.periodic else 'here'} = me.cartesian((me.size,){', periodic=True' if rule.periodic else ''})"
             break
-        del name, text
     for text, name in made.names.items():
         yield f"{name} = {text}"
-    for name, text in made.lists.values():
+    for text, (name, _) in made.lists.items():
         yield f"{name} = {text}"
     for name, spread in made.uneven.items():
         yield f"{name} = max(0.0, me.random.gauss(1.0, {_number(spread)}))  # ranks differ"
@@ -224,6 +227,10 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
     while at < len(steps):
         step = steps[at]
         yield from _compute(made, step)
+        if _FATAL & step.unexplained.keys():
+            yield f"# left out: {_place(step).removeprefix('before ')}, which follows no rule"
+            at += 1
+            continue
         exchange = _exchange(made, steps[at : at + 3])
         if exchange is not None:
             yield exchange
@@ -275,38 +282,31 @@ def _loop(made: _File, step: Step, depth: int) -> Iterator[str]:
 
 
 def _over_neighbours(made: _File, step: Step) -> Iterator[str]:
-    sizes = next((child for child in step.children if child.sizes), step.children[0])
+    sizes = next((child for child in step.children if child.code in SENDS), step.children[0])
     name = _neighbours(made, sizes)
-    yield f"for neighbour, {'size_bytes' if sizes.sizes else '_'} in {name}:"
+    yield f"for neighbour, {'size_bytes' if sizes.code in SENDS else '_'}{', tag' if sizes.tags else ''} in {name}:"
     for child in step.children:
-        tag = _tag(child)
-        peer, size = "neighbour", "size_bytes"
-        yield f"    {_message(child, peer, size, tag)}"
+        yield f"    {_message(child, 'neighbour', 'size_bytes', 'tag' if child.tags else _tag(child))}"
 
 
 def _neighbours(made: _File, step: Step) -> str:
-    """Name of the list of neighbours and bytes, of which the prologue has the text."""
-    rule = step.peer
-    assert rule is not None
-    assert rule.layout is not None
-    same = next((key for key in made.lists if key.offsets == rule.offsets and key.periodic == rule.periodic), rule)
-    if same in made.lists and (not step.sizes or made.lists[same][1] == _neighbours_text(step)):
-        return made.lists[same][0]
-    if same in made.lists and "0)" in made.lists[same][1] and step.sizes:
-        made.lists[same] = (made.lists[same][0], _neighbours_text(step))
-        return made.lists[same][0]
-    name = "neighbours" if not made.lists else f"neighbours_{len(made.lists) + 1}"
-    key = rule if rule not in made.lists else Rule(f"{rule.text} {len(made.lists)}", offsets=rule.offsets, layout=rule.layout, periodic=rule.periodic)
-    made.lists[key] = (name, _neighbours_text(step))
-    return name
+    """Name of the list of neighbours and bytes, of which the prologue has the text; receives have that of their sends."""
+    if step.code not in SENDS:
+        sends = (other for other in made.learnt.root.steps() if other.code in SENDS and other.sizes)
+        step = next((other for other in sends if other.peer == step.peer and other.tags == step.tags), step)
+    assert step.peer is not None
+    text = _neighbours_text(step)
+    if text not in made.lists:
+        made.lists[text] = ("neighbours" if not made.lists else f"neighbours_{len(made.lists) + 1}", step.peer)
+    return made.lists[text][0]
 
 
 def _neighbours_text(step: Step) -> str:
     rule = step.peer
     assert rule is not None
     assert rule.layout is not None
-    points = 0 if rule.periodic else is_stencil(rule.offsets)
-    sizes = [size.text for size in step.sizes] or ["0"] * len(rule.offsets)
+    points = 0 if rule.periodic or step.tags else is_stencil(rule.offsets)
+    sizes = [size.text for size in step.sizes]
     by_order: dict[int, set[str]] = {}
     for offset, size in zip(rule.offsets, sizes, strict=True):
         by_order.setdefault(sum(map(abs, offset)), set()).add(size)
@@ -315,8 +315,9 @@ def _neighbours_text(step: Step) -> str:
         return f"[(other, {{{table}}}[order]) for other, order in here.neighbours({points})]"
     names = rule.layout.names[1]
     places = [place_text(offset, names, periodic=rule.periodic) for offset in rule.offsets]
-    pairs = ", ".join(f"({place}, {size})" for place, size in zip(places, sizes, strict=True))
-    return f"[(other, size_bytes) for other, size_bytes in [{pairs}] if other is not None]"
+    columns = (places, sizes, [tag.text for tag in step.tags]) if step.tags else (places, sizes)
+    rows = ", ".join(f"({', '.join(row)})" for row in zip(*columns, strict=True))
+    return f"[each for each in [{rows}] if each[0] is not None]"
 
 
 def _exchange(made: _File, steps: Sequence[Step]) -> str | None:
@@ -329,10 +330,21 @@ def _exchange(made: _File, steps: Sequence[Step]) -> str | None:
     one, other = receives.children[0], sends.children[0]
     lists = [step.count is not None and step.count.text == "neighbours" for step in (receives, sends)]
     alike = one.code == "irecv" and other.code == "isend" and one.peer == other.peer and _tag(one) == _tag(other)
+    alike = alike and not one.tags and not other.tags
     if not all(lists) or not alike or not one.requests == other.requests == wait.requests:
         return None
     tag = "" if _tag(one) == "0" else f", {_tag(one)}"
     return f"yield me.exchange({_neighbours(made, other)}{tag})"
+
+
+def _size(step: Step) -> str:
+    """Bytes of a call; where they follow no rule, of a message drawn from those recorded, of a collective one their mean."""
+    values = step.unexplained.get("size")
+    if values is None:
+        return step.size.text if step.size is not None else "8"
+    if step.code not in SENDS:
+        return str(round(float(values.mean())))
+    return f"me.random.choice({[round(float(size)) for size in numpy.quantile(values, numpy.linspace(0.05, 0.95, 10))]})"
 
 
 def _tag(step: Step) -> str:
@@ -346,8 +358,7 @@ def _call(made: _File, step: Step) -> Iterator[str]:
         if step.peer.optional and peer == step.peer.text:
             yield f"other = {peer}"
             peer = "other"
-        size = step.size.text if step.size is not None else "0"
-        line = _message(step, peer, size, _tag(step))
+        line = _message(step, peer, _size(step), _tag(step))
         if step.peer.optional:
             yield f"if {peer} is not None:"
             line = f"    {line}"
@@ -372,7 +383,7 @@ def _call(made: _File, step: Step) -> Iterator[str]:
 
 def _collective(made: _File, step: Step) -> str:
     target = made.groups.get(step.group, f"group_{step.group}") if step.group else "me"
-    arguments = [] if step.code == "barrier" else [step.size.text if step.size is not None else "8"]
+    arguments = [] if step.code == "barrier" else [_size(step)]
     if step.code in ROOTED and step.root is not None and step.root.text != "0":
         arguments.append(step.root.text)
     note = "  # a communicator of all is made" if step.code == "create" else ""
