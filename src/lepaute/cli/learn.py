@@ -11,7 +11,6 @@ from lepaute.cli.options import AsJson, Force
 from lepaute.cli.terminal import answer_in, json_text, note, say, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.printable import UNLIMITED, terminal_columns
 from lepaute.kit.text import counted, percent, significant
 from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
@@ -65,13 +64,12 @@ def command(
         if checked.same:
             lines.append(checked.text)
     if as_json:
-        text = say("\n".join(lines), UNLIMITED)
-        document: dict[str, Any] = {"answer": answer_in(text), **_content(findings, program, output)}
+        document: dict[str, Any] = {"answer": answer_in("\n".join(lines)), **_content(findings, program, output)}
         if checked is not None:
             document["check"] = {"same": checked.same, "calls": checked.calls, "text": checked.text}
         print(json_text(document))
     else:
-        print(say("\n".join(lines), terminal_columns()))
+        say("\n".join(lines))
         if explain:
             print("\n".join(_explained(findings)))
     note(f"{output}: {counted(len(findings.text.splitlines()), 'line')}")
@@ -162,8 +160,8 @@ def _explained(findings: Findings) -> Iterator[str]:
             base = significant(model["factor_s"] or model["constant_s"], 3)
             yield (
                 f"{indent}    computing before it: {constant}{base} s * ({model['model_s']}), "
-                f"{percent(model['share'])} of all, error {percent(model['error'])}, {percent(model['extrapolation'])} a doubling, noise "
-                f"{percent(model['noise'])}, ranks differ by {percent(model['imbalance'])}"
+                f"{percent(model['share'])} of all, error {percent(model['error'])}, "
+                f"{percent(model['extrapolation'])} a doubling, noise {percent(model['noise'])}, ranks differ by {percent(model['imbalance'])}"
             )
 
 

@@ -118,7 +118,8 @@ class Rows:
         for at, side in zip(coordinates, self.grid[0], strict=True):
             outside |= (at < 0) | (at >= side)
             rank = rank * side + at % side
-        return rank if periodic else numpy.where(outside, -1, rank)
+        inside: NDArray[Any] = rank if periodic else numpy.where(outside, -1, rank)
+        return inside
 
     def constant(self, number: int) -> Term:
         return Term(str(number), numpy.full(len(self), number))
@@ -178,7 +179,8 @@ class Rows:
 
 def _levels(value: NDArray[Any]) -> NDArray[Any]:
     """Logarithm to base 2, rounded up."""
-    return numpy.ceil(numpy.log2(numpy.maximum(value, 1))).astype("int64")
+    levels: NDArray[Any] = numpy.ceil(numpy.log2(numpy.maximum(value, 1))).astype("int64")
+    return levels
 
 
 def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
@@ -314,8 +316,8 @@ def predicates(rows: Rows) -> Iterator[Term]:
     basic += [Term(f"size > {count}", size > count) for count in (2, 4, 8)]
     basic += [Term(f"rank == {number}", rank == number) for number in (1, 2, 3)]
     yield from basic
-    for at, term in enumerate(basic):
-        for other in basic[at + 1 :]:
+    for place, term in enumerate(basic):
+        for other in basic[place + 1 :]:
             yield Term(f"{term.text} and {other.text}", term.value & other.value)
             yield Term(f"{term.text} or {other.text}", term.value | other.value)
 

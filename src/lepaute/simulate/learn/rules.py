@@ -68,7 +68,8 @@ def _with_rivals(
     rivals, decided_at = [], 0
     size = _probe(rows).size
     for at, rival in others:
-        differ = numpy.flatnonzero(probed[at] != probed[place]) if at in probed and place in probed else []
+        parts = at in probed and place in probed
+        differ = numpy.flatnonzero(probed[at] != probed[place]) if parts else numpy.zeros(0, "int64")
         if len(differ):
             rivals.append(rival)
             decided_at = min(decided_at or 2**40, int(size[differ].min()))
@@ -237,16 +238,16 @@ def _offsets(rows: Rows, lists: Sequence[tuple[int, ...]], *, periodic: bool) ->
             if any(abs(by) > 1 for by in step):
                 return ()
             path.append(tuple(step))
-        for place, step in enumerate(path):
-            before[step].update(path[:place])
+        for place, offset in enumerate(path):
+            before[offset].update(path[:place])
     ordered: list[tuple[int, ...]] = []
     waiting = sorted(before)
     while waiting:
-        step = next((step for step in waiting if before[step] <= set(ordered)), None)
-        if step is None:
+        ready = [offset for offset in waiting if before[offset] <= set(ordered)]
+        if not ready:
             return ()
-        ordered.append(step)
-        waiting.remove(step)
+        ordered.append(ready[0])
+        waiting.remove(ready[0])
     return tuple(ordered)
 
 

@@ -181,20 +181,15 @@ def _signatures(recordings: Sequence[Calls]) -> tuple[list[tuple[Any, ...]], NDA
         key = (calls.code.astype("int64") << 40) + (calls.group << 32) + (site + 1)
         _, first, inverse = numpy.unique(key, return_index=True, return_inverse=True)
         texts = [calls.sites[int(site[at])] if site[at] >= 0 else "" for at in first.tolist()]
-        bases.append(
-            [
-                (calls.codes[calls.code[at]], int(calls.group[at]), text)
-                for at, text in zip(first.tolist(), texts, strict=True)
-            ]
-        )
+        columns = (calls.code[first].tolist(), calls.group[first].tolist(), texts)
+        bases.append([(calls.codes[code], group, text) for code, group, text in zip(*columns, strict=True)])
         which.append(inverse.reshape(-1))
         pairs = numpy.unique(numpy.stack((which[-1], calls.tag)), axis=1)
         seen: dict[tuple[Any, ...], set[int]] = {}
         for at, tag in pairs.T.tolist():
             seen.setdefault(bases[-1][at], set()).add(tag)
         tags.append(seen)
-    everywhere = set.intersection(*({base for base, known in seen.items()} for seen in tags))
-    by_tag = {base for base in everywhere if all(seen[base] == tags[-1][base] for seen in tags)}
+    by_tag = {base for base, last in tags[-1].items() if all(seen.get(base, last) == last for seen in tags)}
     known: dict[tuple[Any, ...], int] = {}
     symbols = []
     for calls, base, inverse in zip(recordings, bases, which, strict=True):
