@@ -154,14 +154,12 @@ def _explained(findings: Findings) -> Iterator[str]:
         for name in row["unexplained"]:
             yield f"{indent}    {name}: no rule holds"
         if (model := row["computing"]) is not None:
-            constant = (
-                f"{significant(model['constant_s'], 3)} s + " if model["constant_s"] and model["factor_s"] else ""
-            )
-            base = significant(model["factor_s"] or model["constant_s"], 3)
+            seconds = [f"{significant(model[name], 3)} s" for name in ("constant_s", "factor_s") if model[name]]
+            shares = {name: percent(model[name]) for name in ("share", "error", "extrapolation", "noise", "imbalance")}
             yield (
-                f"{indent}    computing before it: {constant}{base} s * ({model['model_s']}), "
-                f"{percent(model['share'])} of all, error {percent(model['error'])}, "
-                f"{percent(model['extrapolation'])} a doubling, noise {percent(model['noise'])}, ranks differ by {percent(model['imbalance'])}"
+                f"{indent}    computing: {' + '.join(seconds)} * ({model['model_s']}), {shares['share']} of all, error "
+                f"{shares['error']}, {shares['extrapolation']} a doubling, noise {shares['noise']}, ranks differ by "
+                f"{shares['imbalance']}"
             )
 
 

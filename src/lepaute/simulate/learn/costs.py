@@ -58,18 +58,12 @@ class Form:
 
     def text(self, names: Sequence[str]) -> str:
         """The form as Python, of `size` and the fields of the class; empty for a constant."""
-        above, below = [], []
+        above: list[str] = []
+        below: list[str] = []
         for name, power in (("size", self.ranks), *zip((f"self.{name}" for name in names), self.powers, strict=True)):
-            size = abs(power)
-            word = (
-                name
-                if size == 1
-                else f"{name}**{size:g}"
-                if size in (0.5, 1.5, 2.0, 3.0)
-                else f"{name}**({round(size * 3)} / 3)"
-            )
+            exponent = f"({round(abs(power) * 3)} / 3)" if power * 2 % 1 else f"{abs(power):g}"
             if power:
-                (above if power > 0 else below).append(word)
+                (above if power > 0 else below).append(name if exponent == "1" else f"{name}**{exponent}")
         if self.levels:
             above.append("log2(size)" if self.levels == 1 else f"log2(size)**{self.levels}")
         text = " * ".join(above) or ("1" if below else "")
@@ -309,17 +303,11 @@ def _forms(parameters: int, points: Sequence[Point]) -> Iterator[Form]:
     """Forms in the order in which they are preferred: few coefficients, plain exponents."""
     varies = [len({values[at] for _, values, _ in points}) > 1 for at in range(parameters)]
     several = len({ranks for ranks, _, _ in points}) > 1
-    powers = [(0.0, 1.0, 2.0, 3.0, 0.5) if does else (0.0,) for does in varies]
-    alone = [
-        Form(ranks, levels, chosen)
-        for ranks, levels, *chosen_ in product(
-            _EXPONENTS if several else (0.0,), (0, 1, 2) if several else (0,), *powers
-        )
-        for chosen in [tuple(chosen_)]
-    ]
-    alone.sort(
-        key=lambda form: (form.levels, _EXPONENTS.index(form.ranks) > 2, sum(form.powers), _EXPONENTS.index(form.ranks))
-    )
+    powers = product(*((0.0, 1.0, 2.0, 3.0, 0.5) if does else (0.0,) for does in varies))
+    bases = product(_EXPONENTS if several else (0.0,), (0, 1, 2) if several else (0,))
+    alone = [Form(*base, chosen) for base, chosen in product(bases, powers)]
+    order = _EXPONENTS.index
+    alone.sort(key=lambda form: (form.levels, order(form.ranks) > 2, sum(form.powers), order(form.ranks)))
     yield from (form for form in alone if len(points) >= 2 or form == alone[0])
     if len(points) > 2:
         plain = [form for form in alone if form.levels == 0 and (form.ranks or any(form.powers))]

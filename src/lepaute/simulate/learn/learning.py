@@ -390,7 +390,7 @@ class _Learning:
                 of_ranks = calls.members[number - 1] if number <= len(calls.members) else {}
                 pairs += [at * 2**24 + rank for rank in of_ranks]
                 members += list(of_ranks.values())
-            rule = find_group(self._rows(numpy.array(pairs, dtype="int64")), numpy.zeros(0), members)
+            rule = find_group(self._rows(numpy.array(pairs, dtype="int64")), members)
             if rule is None:
                 unknown.append(number)
             else:
@@ -422,6 +422,7 @@ def _requests_of(structure: Structure) -> _Requests:
     for source, waits in sources.items():
         lists[frozenset(waits)].append(source)
     names = {waits: "requests" if len(lists) == 1 else f"requests_{at + 1}" for at, waits in enumerate(lists)}
+    begun: dict[int, tuple[str, ...]]
     begun = {id(by_number[source]): (names[waits],) for waits, members in lists.items() for source in members}
     ended = {}
     for place in places:

@@ -1,7 +1,7 @@
 """Recordings as learning takes them: what every rank calls, in order, and how long it computes before each call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,54 +61,52 @@ class Calls:
     ended: NDArray[Any]
     codes: tuple[str, ...]
     sites: tuple[str, ...]
-    members: tuple[Mapping[int, tuple[int, ...]], ...] = field(default=())
+    members: tuple[Mapping[int, tuple[int, ...]], ...]
 
     def __len__(self) -> int:
         return len(self.rank)
 
 
 def read_calls(path: Path, parameters: Mapping[str, int]) -> Calls:
-    """Calls of a recording; raises InputError for what is no recording of a program, or cannot be an application."""
+    """Calls of a recording, without those that have no effect, such as messages to nobody.
+
+    Raises InputError for what is no recording of a complete run, and for a call that no application has.
+    """
     trace = read_trace(path)
-    if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata and not parameters.get("_any"):
-        pass  # the trace of a prediction has calls, too: tests learn from those
     if trace.metadata.get("ended_by"):
         raise InputError(f"{path}: the run was cut short; learn takes recordings of runs that ended")
     survey = Survey([trace], str(path), operations=False)
     part = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
-    rows, codes = _expanded(trace, part)
-    chosen = _columns(trace, part, rows, codes, str(path))
-    names = tuple(dict.fromkeys(codes.tolist()))
-    numbers = {name: number for number, name in enumerate(names)}
-    group, members = _groups(survey, trace, rows, chosen)
-    passed = numpy.cumsum(part.seconds_between()[0])[rows]
-    rank = trace.rank[rows]
-    starts = numpy.flatnonzero(numpy.diff(rank, prepend=-1))
-    before = numpy.diff(passed, prepend=0.0)
-    offset = numpy.cumsum(part.seconds_between()[0])
-    first_rows = numpy.searchsorted(trace.rank, rank[starts])
-    before[starts] = passed[starts] - numpy.where(first_rows > 0, offset[first_rows - 1], 0.0)
-    sites = tuple(map(str, trace.metadata.get("sites") or ()))
-    site = getattr(trace, "site", None)
+    rows, words = _expanded(trace, part)
+    columns = _columns(trace, part, rows, words, str(path))
+    kept = numpy.flatnonzero((columns["peer"] != NOBODY) & ((words != "wait") | (columns["ended"] > 0)))
+    place = numpy.full(len(rows) + 1, -1)
+    place[kept] = numpy.arange(len(kept))
+    columns = {name: values[kept] for name, values in columns.items()}
+    columns["completed_by"] = place[columns["completed_by"]]
+    rows, words = rows[kept], words[kept]
+    passed = numpy.cumsum(part.seconds_between()[0])  # of calls without effect it counts with the next one
+    starts = numpy.flatnonzero(numpy.diff(trace.rank[rows], prepend=-1))
+    before_s = numpy.diff(passed[rows], prepend=0.0)
+    first = numpy.searchsorted(trace.rank, trace.rank[rows[starts]])
+    before_s[starts] = passed[rows[starts]] - numpy.where(first > 0, passed[first - 1], 0.0)
+    codes, code = numpy.unique(words.astype(str), return_inverse=True)
+    group, members = _groups(survey, trace, rows)
     return Calls(
         path=path,
         ranks=survey.ranks,
         parameters=parameters,
         metadata=trace.metadata,
-        rank=rank,
-        code=numpy.array([numbers[name] for name in codes.tolist()], dtype="int32"),
-        site=numpy.full(len(rows), -1) if site is None else site[rows],
-        peer=chosen["peer"],
-        tag=chosen["tag"],
-        size=chosen["size"],
+        rank=trace.rank[rows],
+        code=code.reshape(-1),
+        site=trace.site[rows],
         group=group,
-        before_s=numpy.maximum(before, 0.0),
+        before_s=numpy.maximum(before_s, 0.0),
         duration_s=numpy.where(numpy.diff(rows, prepend=-1) == 0, 0.0, trace.duration_s[rows]),
-        completed_by=chosen["completed_by"],
-        ended=chosen["ended"],
-        codes=names,
-        sites=sites,
+        codes=tuple(codes.tolist()),
+        sites=tuple(map(str, trace.metadata.get("sites") or ())),
         members=members,
+        **columns,
     )
 
 
@@ -166,38 +164,10 @@ def _columns(
     return {"peer": peer, "tag": tag, "size": size, "completed_by": completed_by, "ended": ended}
 
 
-def without_effect(calls: Calls) -> Calls:
-    """The calls without waits for no request and without messages from or to nobody; their computing goes on."""
-    is_wait = numpy.array([name == "wait" for name in calls.codes] or [False])[calls.code]
-    kept = numpy.flatnonzero((calls.peer != NOBODY) & ~(is_wait & (calls.ended == 0)))
-    place = numpy.full(len(calls) + 1, -1)
-    place[kept] = numpy.arange(len(kept))
-    passed = numpy.cumsum(calls.before_s)
-    rank = calls.rank[kept]
-    before = numpy.diff(passed[kept], prepend=0.0)
-    starts = numpy.flatnonzero(numpy.diff(rank, prepend=-1))
-    first = numpy.searchsorted(calls.rank, rank[starts])
-    before[starts] = passed[kept[starts]] - numpy.where(first > 0, passed[first - 1], 0.0)
-    columns = {
-        name: getattr(calls, name)[kept]
-        for name in ("rank", "code", "site", "peer", "tag", "size", "group", "duration_s", "ended")
-    }
-    return Calls(
-        **{
-            name: getattr(calls, name)
-            for name in ("path", "ranks", "parameters", "metadata", "codes", "sites", "members")
-        },
-        **columns,
-        before_s=before,
-        completed_by=place[calls.completed_by[kept]],
-    )
-
-
 def _groups(
-    survey: Survey, trace: Trace, rows: NDArray[Any], chosen: Mapping[str, NDArray[Any]]
+    survey: Survey, trace: Trace, rows: NDArray[Any]
 ) -> tuple[NDArray[Any], tuple[Mapping[int, tuple[int, ...]], ...]]:
     """Communicator of every call: 0 for all ranks; of others the order in which a rank first uses them, from 1."""
-    del chosen
     group = numpy.zeros(len(rows), dtype="int64")
     is_everyone = numpy.array([len(members) == survey.ranks for members in survey.members])
     comm = trace.comm[rows].clip(0)
@@ -222,7 +192,7 @@ def _groups(
 
 def read_all(paths: Sequence[Path], parameters: Sequence[Mapping[str, int]]) -> list[Calls]:
     """Calls of all recordings, the fewest ranks first; raises InputError for two of one size."""
-    recordings = [without_effect(read_calls(path, known)) for path, known in zip(paths, parameters, strict=True)]
+    recordings = [read_calls(path, known) for path, known in zip(paths, parameters, strict=True)]
     recordings.sort(key=lambda calls: calls.ranks)
     for calls in recordings:
         if not len(calls):

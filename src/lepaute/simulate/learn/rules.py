@@ -186,7 +186,7 @@ def find_predicate(rows: Rows, holds: NDArray[Any]) -> Rule | None:
     return _with_rivals(rows, holding, probed, 2)
 
 
-def find_group(rows: Rows, first_member: NDArray[Any], members: Sequence[tuple[int, ...]]) -> Rule | None:
+def find_group(rows: Rows, members: Sequence[tuple[int, ...]]) -> Rule | None:
     """Rule for the colour by which all ranks are divided; members: of the communicator of every observation."""
     holding = []
     for at, term in enumerate(group_terms(rows)):
@@ -198,7 +198,6 @@ def find_group(rows: Rows, first_member: NDArray[Any], members: Sequence[tuple[i
             for size, colour, group in zip(rows.size.tolist(), term.value.tolist(), members, strict=True)
         ):
             holding.append((at, term.text))
-    del first_member
     if not holding:
         return None
     probed = ((at, term.value) for at, term in enumerate(group_terms(_probe(rows))) if len(holding) > 1)

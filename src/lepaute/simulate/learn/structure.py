@@ -12,7 +12,6 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
 from lepaute.simulate.learn.folding import Folded, fold
 from lepaute.simulate.learn.reading import Calls
 
@@ -163,10 +162,9 @@ def _set_depth(place: Place, depth: int) -> None:
 
 
 def _irregular(recordings: Sequence[Calls], folded: Folded) -> str:
-    remain = counted(len(folded.top), "call or loop", "calls or loops")
     return (
-        f"{recordings[-1].path}: its calls do not repeat themselves: {remain} remain; a replay takes them as they are: "
-        "lepaute predict trace"
+        f"{recordings[-1].path}: its calls do not repeat themselves: {len(folded.top)} calls and loops remain; a "
+        "replay takes them as they are: lepaute predict trace"
     )
 
 
