@@ -96,6 +96,6 @@ def _rows(
     elif code == "allgather" and size == 8.0:
         yield "MPI_Comm_split", 0.0, -1, -1
     else:
-        amount = size * (len(group) - 1) * len(group) / (len(group) - 1) if code == "alltoall" else size
+        amount = size * len(group) if code == "alltoall" else size
         rooted = code in ("bcast", "reduce", "gather", "scatter")
         yield f"MPI_{code.capitalize()}", amount, group[peer] if rooted else -1, -1

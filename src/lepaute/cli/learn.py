@@ -14,6 +14,7 @@ from lepaute.kit.outputs import check_outputs
 from lepaute.kit.text import counted, percent, significant
 from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
+from lepaute.simulate.trace import read_trace
 
 
 def command(
@@ -52,6 +53,7 @@ def command(
     if output.suffix != ".py":
         raise InputError(f"output is {str(output)!r:.80}; it is a Python file, such as solver.py")
     parameters = _parameters(parameter or [], len(recordings))
+    ranks_to_check = None if check_trace is None else len(read_trace(check_trace).ranks)
     findings = find(recordings, parameters)
     if explain and findings.refusal and not as_json:
         print("\n".join(_explained(findings)))
@@ -60,7 +62,8 @@ def command(
     lines = list(_answer(findings, program, output))
     checked = None
     if check_trace is not None:
-        checked = check(_of_trace(program, check_trace, parameters), check_trace)
+        fields = {name: value for name, value in parameters[-1].items() if name in findings.learnt.parameters}
+        checked = check(program(ranks=ranks_to_check, **fields), check_trace)  # type: ignore[call-arg]
         if checked.same:
             lines.append(checked.text)
     if as_json:
@@ -96,15 +99,6 @@ def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
     return made
 
 
-def _of_trace(program: type[Application], trace: Path, parameters: list[dict[str, int]]) -> Application:
-    """The program on as many ranks as a recording."""
-    from lepaute.simulate.trace import read_trace
-
-    ranks = len(read_trace(trace).ranks)
-    fields = {name: value for name, value in parameters[-1].items() if name in program.__dataclass_fields__}  # type: ignore[attr-defined]
-    return program(ranks=ranks, **fields)  # type: ignore[call-arg]
-
-
 def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[str]:
     for name in parameters[0]:
         if name not in findings.learnt.parameters:
@@ -123,7 +117,7 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
     for row in findings.unexplained:
         yield f"no rule holds for {row.text}: it is drawn from what was recorded"
     if findings.uncounted > 0.01:
-        yield f"{percent(findings.uncounted)} of the computing stands at no place of the program, and is left out"
+        yield f"{percent(findings.uncounted)} of computing is left out: before calls with less than half a percent"
 
 
 def _answer(findings: Findings, program: type[Application], output: Path) -> Iterator[str]:

@@ -129,12 +129,18 @@ def learn_costs(learnt: Learnt) -> "tuple[dict[int, CostModel], float]":
     sums = _sums(learnt, table, slots)
     totals = numpy.bincount(structure.recording, structure.values["before_s"], len(structure.recordings))
     models: dict[int, CostModel] = {}
+    uncounted = 0.0
     for body in bodies:
-        for slot, of_slot in _carriers(body, sums, totals):
+        carriers = _carriers(body, sums, totals)
+        if not carriers:
+            uncounted += fsum(float(sums[slot.number].total[-1].sum()) for slot in body) / max(
+                float(totals[-1]), 1e-300
+            )
+        for slot, of_slot in carriers:
             model = _fitted(learnt, of_slot, totals)
             if model is not None:
                 models[id(slot.steps[0])] = model
-    return models, max(0.0, 1.0 - fsum(model.share for model in models.values()))
+    return models, uncounted
 
 
 def _bodies(step: Step) -> Iterator[list[Slot]]:

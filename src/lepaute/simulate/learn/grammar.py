@@ -324,6 +324,7 @@ def predicates(rows: Rows) -> Iterator[Term]:
 
 def group_terms(rows: Rows) -> Iterator[Term]:
     """Colours of communicators that divide all ranks."""
+    yield rows.constant(0)  # all ranks
     (sides, coordinates), (side_names, names) = rows.grid, rows.layout.names
     for count in range(1, len(sides)):
         for kept in permutations(range(len(sides)), count):

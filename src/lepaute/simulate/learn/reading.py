@@ -37,7 +37,7 @@ class Calls:
 
     rank, code, site : code and site into `codes` and `sites`; site -1: not recorded
     peer, tag, size  : peer -1 of calls without; size in bytes, of a block or a vector as applications take it
-    group            : of a collective operation, 0 for all ranks, else the number of its communicator on that rank
+    group            : of a collective operation, 0 for MPI_COMM_WORLD, else the number of its communicator on that rank
     before_s         : computing since the rank's call before, seconds, without waiting for a core
     duration_s       : of the call
     completed_by     : of a request the index of the call that ends it, else -1;  ended: requests that a call ends
@@ -167,16 +167,15 @@ def _columns(
 def _groups(
     survey: Survey, trace: Trace, rows: NDArray[Any]
 ) -> tuple[NDArray[Any], tuple[Mapping[int, tuple[int, ...]], ...]]:
-    """Communicator of every call: 0 for all ranks; of others the order in which a rank first uses them, from 1."""
+    """Communicator of every call: 0 for MPI_COMM_WORLD; of others the order in which a rank first uses them, from 1."""
     group = numpy.zeros(len(rows), dtype="int64")
-    is_everyone = numpy.array([len(members) == survey.ranks for members in survey.members])
     comm = trace.comm[rows].clip(0)
     number = numpy.zeros(int(comm.max(initial=0)) + 1, dtype="int64")
     for recorded, at in survey.number.items():
         if recorded < len(number):
             number[recorded] = at
     met = numpy.isin([CALLS[name].does if name in CALLS else Does.NOTHING for name in trace.names] or [0], MEETINGS)
-    sub = numpy.flatnonzero(met[trace.name[rows]] & ~is_everyone[number[comm]])
+    sub = numpy.flatnonzero(met[trace.name[rows]] & (comm > 0))
     members: list[dict[int, tuple[int, ...]]] = []
     for rank in numpy.unique(trace.rank[rows[sub]]).tolist():
         of_rank = sub[trace.rank[rows[sub]] == rank]

@@ -378,6 +378,10 @@ def _call(made: _File, step: Step) -> Iterator[str]:
     elif step.code == "create" and made.waiting and not step.group:
         number = made.waiting.pop(0)
         colour = made.learnt.groups[number].text
+        if colour == "0":
+            made.groups[number] = "me"
+            yield _collective(made, step)
+            return
         name = {"y": "row", "x": "column"}.get(colour, f"group_{number}")
         made.groups[number] = name
         yield f"{name} = yield me.split({colour}, me.rank)"
