@@ -38,6 +38,9 @@ def command(
             "--check", metavar="TRACE", help="A recording kept out; the call in which it first differs ends with 1."
         ),
     ] = None,
+    recorded_on: Annotated[
+        str | None, typer.Option(help="The platform of the recordings: a file, or the name of a shipped one.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print all places: rules, others that hold as well, computing.")
     ] = False,
@@ -54,7 +57,7 @@ def command(
         raise InputError(f"output is {str(output)!r:.80}; it is a Python file, such as solver.py")
     parameters = _parameters(parameter or [], len(recordings))
     ranks_to_check = None if check_trace is None else len(read_trace(check_trace).ranks)
-    findings = find(recordings, parameters)
+    findings = find(recordings, parameters, recorded_on)
     if explain and findings.refusal and not as_json:
         print("\n".join(_explained(findings)))
     program = written(findings, output)

@@ -14,8 +14,9 @@ from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
-from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.messages import CREATIONS, completions
+from lepaute.simulate.trace.reading import TraceParts
 from lepaute.simulate.trace.table import NOBODY
 
 SENDS, RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "irecv", "probe"))
@@ -72,42 +73,59 @@ def read_calls(path: Path, parameters: Mapping[str, int]) -> Calls:
 
     Raises InputError for what is no recording of a complete run, and for a call that no application has.
     """
-    trace = read_trace(path)
-    if trace.metadata.get("ended_by"):
+    parts = TraceParts(path)
+    survey = Survey(parts, str(path), operations=False)
+    if survey.metadata.get("ended_by"):
         raise InputError(f"{path}: the run was cut short; learn takes recordings of runs that ended")
-    survey = Survey([trace], str(path), operations=False)
+    read: list[dict[str, NDArray[Any]]] = []
+    members: list[dict[int, tuple[int, ...]]] = []
+    before = 0  # calls of earlier parts
+    for trace in parts:
+        read.append(_calls_of(trace, survey, members, str(path)))
+        read[-1]["completed_by"] += numpy.where(read[-1]["completed_by"] >= 0, before, 0)
+        before += len(read[-1]["rank"])
+    columns = {name: numpy.concatenate([part[name] for part in read]) for name in read[0]}
+    codes, code = numpy.unique(columns.pop("words").astype(str), return_inverse=True)
+    return Calls(
+        path=path,
+        ranks=survey.ranks,
+        parameters=parameters,
+        metadata=survey.metadata,
+        code=code.reshape(-1),
+        codes=tuple(codes.tolist()),
+        sites=tuple(map(str, survey.metadata.get("sites") or ())),
+        members=tuple(members),
+        **columns,
+    )
+
+
+def _calls_of(
+    trace: Trace, survey: Survey, members: list[dict[int, tuple[int, ...]]], where: str
+) -> dict[str, NDArray[Any]]:
+    """Columns of the calls of some ranks; members: gets the communicators that they use."""
     part = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
     rows, words = _expanded(trace, part)
-    columns = _columns(trace, part, rows, words, str(path))
+    columns = _columns(trace, part, rows, words, where)
     kept = numpy.flatnonzero((columns["peer"] != NOBODY) & ((words != "wait") | (columns["ended"] > 0)))
     place = numpy.full(len(rows) + 1, -1)
     place[kept] = numpy.arange(len(kept))
     columns = {name: values[kept] for name, values in columns.items()}
     columns["completed_by"] = place[columns["completed_by"]]
-    rows, words = rows[kept], words[kept]
+    rows = rows[kept]
     passed = numpy.cumsum(part.seconds_between()[0])  # of calls without effect it counts with the next one
     starts = numpy.flatnonzero(numpy.diff(trace.rank[rows], prepend=-1))
     before_s = numpy.diff(passed[rows], prepend=0.0)
     first = numpy.searchsorted(trace.rank, trace.rank[rows[starts]])
     before_s[starts] = passed[rows[starts]] - numpy.where(first > 0, passed[first - 1], 0.0)
-    codes, code = numpy.unique(words.astype(str), return_inverse=True)
-    group, members = _groups(survey, trace, rows)
-    return Calls(
-        path=path,
-        ranks=survey.ranks,
-        parameters=parameters,
-        metadata=trace.metadata,
-        rank=trace.rank[rows],
-        code=code.reshape(-1),
-        site=trace.site[rows],
-        group=group,
-        before_s=numpy.maximum(before_s, 0.0),
-        duration_s=numpy.where(numpy.diff(rows, prepend=-1) == 0, 0.0, trace.duration_s[rows]),
-        codes=tuple(codes.tolist()),
-        sites=tuple(map(str, trace.metadata.get("sites") or ())),
-        members=members,
+    return {
         **columns,
-    )
+        "words": words[kept],
+        "rank": trace.rank[rows],
+        "site": trace.site[rows],
+        "group": _groups(survey, trace, rows, members),
+        "before_s": numpy.maximum(before_s, 0.0),
+        "duration_s": numpy.where(numpy.diff(rows, prepend=-1) == 0, 0.0, trace.duration_s[rows]),
+    }
 
 
 def _expanded(trace: Trace, part: RecordedPart) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -165,28 +183,23 @@ def _columns(
 
 
 def _groups(
-    survey: Survey, trace: Trace, rows: NDArray[Any]
-) -> tuple[NDArray[Any], tuple[Mapping[int, tuple[int, ...]], ...]]:
+    survey: Survey, trace: Trace, rows: NDArray[Any], members: list[dict[int, tuple[int, ...]]]
+) -> NDArray[Any]:
     """Communicator of every call: 0 for MPI_COMM_WORLD; of others the order in which a rank first uses them, from 1."""
     group = numpy.zeros(len(rows), dtype="int64")
     comm = trace.comm[rows].clip(0)
-    number = numpy.zeros(int(comm.max(initial=0)) + 1, dtype="int64")
-    for recorded, at in survey.number.items():
-        if recorded < len(number):
-            number[recorded] = at
     met = numpy.isin([CALLS[name].does if name in CALLS else Does.NOTHING for name in trace.names] or [0], MEETINGS)
     sub = numpy.flatnonzero(met[trace.name[rows]] & (comm > 0))
-    members: list[dict[int, tuple[int, ...]]] = []
-    for rank in numpy.unique(trace.rank[rows[sub]]).tolist():
-        of_rank = sub[trace.rank[rows[sub]] == rank]
-        which = number[comm[of_rank]]
-        values, first = numpy.unique(which, return_index=True)
+    bounds = numpy.flatnonzero(numpy.diff(trace.rank[rows[sub]], prepend=-1))
+    for of_rank in numpy.split(sub, bounds[1:]) if len(sub) else ():
+        values, first = numpy.unique(comm[of_rank], return_index=True)
         for place, at in enumerate(numpy.argsort(first).tolist()):
-            group[of_rank[which == values[at]]] = place + 1
+            group[of_rank[comm[of_rank] == values[at]]] = place + 1
             if place == len(members):
                 members.append({})
-            members[place][rank] = tuple(sorted(survey.members[int(values[at])]))
-    return group, tuple(members)
+            ranks = survey.members[survey.number[int(values[at])]]
+            members[place][int(trace.rank[rows[of_rank[0]]])] = tuple(sorted(ranks))
+    return group
 
 
 def read_all(paths: Sequence[Path], parameters: Sequence[Mapping[str, int]]) -> list[Calls]:

@@ -36,6 +36,7 @@ class _File:
 
     learnt: Learnt
     costs: Mapping[int, CostModel]
+    recorded_on: str
     fields: dict[str, tuple[str, str]] = field(default_factory=dict)  # default, help
     works: dict[int, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of peers by their text
@@ -54,9 +55,12 @@ def class_name(program: str) -> str:
     return name if name[:1].isalpha() else f"Program{name}"
 
 
-def program_text(learnt: Learnt, costs: Mapping[int, CostModel], caveats: Sequence[str] = ()) -> str:
-    """Text of the file; caveats: lines for the docstring, on what no rule explains."""
-    made = _File(learnt, costs)
+def program_text(learnt: Learnt, costs: Mapping[int, CostModel], recorded_on: str, caveats: Sequence[str] = ()) -> str:
+    """Text of the file.
+
+    recorded_on : the platform of the recordings; empty: not known;  caveats: lines on what no rule explains
+    """
+    made = _File(learnt, costs, recorded_on)
     made.steps = _main_loop(learnt)
     made.waiting = sorted(learnt.groups)
     _name_counts(made)
@@ -130,9 +134,8 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
         yield f"    {name}: int = {learnt.parameters[name][-1]}"
     for name, (default, _) in made.fields.items():
         yield f"    {name}: int = {default}"
-    platform = recordings[-1].metadata.get("platform")
     if made.works:
-        yield f"    recorded_on = {str(platform or '')!r}  # the platform of the recordings; empty: not known"
+        yield f"    recorded_on = {made.recorded_on!r}  # the platform of the recordings; empty: not known"
     steps = {id(step): step for step in learnt.root.steps()}
     for at, name in made.works.items():
         model = made.costs[at]
