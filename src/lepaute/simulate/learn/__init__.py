@@ -99,19 +99,27 @@ class Findings:
             return ""
         more = len({id(row.step) for row in self.unexplained}) - 1
         others = f" (and {counted(more, 'more place')})" if more else ""
-        return f"no rule holds at every recording for the {worst.text}{others}; {self._help()}"
+        return f"no rule holds at every recording for the {worst.text}{others}; {self._help(worst)}"
 
-    def _help(self) -> str:
+    def _help(self, worst: Unexplained | None = None) -> str:
+        """What would help: other recordings, or a replay where values depend on data or time."""
         structure = self.learnt.structure
         known = sorted({int(ranks) for ranks in structure.ranks})
-        rivals = [rule.decided_at for step in self.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
+        replay = "a replay takes calls as they are: lepaute predict trace"
+        if worst is not None and worst.what in ("peer", "tag", "size", "count") and not worst.step.place.is_loop:
+            events = worst.step.place.events
+            pair = structure.recording[events] * 2**24 + structure.rank[events]
+            values = structure.values[worst.what][events]
+            _, first, group = numpy.unique(pair, return_index=True, return_inverse=True)
+            if (values != values[first][group.reshape(-1)]).any():
+                return f"on a rank it differs from call to call, as what depends on data or on time; {replay}"
         if len(known) < 3:
             return f"a recording on {ranks_text(2 * known[-1])} would help"
-        if rivals:
-            return f"a recording on {ranks_text(min(rivals))} would decide between rules"
-        names = any(calls.parameters for calls in structure.recordings)
-        more = "" if names else "a problem size that is named (--parameter n=512), and another one, would help; "
-        return f"{more}a replay takes calls as they are: lepaute predict trace"
+        if not any(calls.parameters for calls in structure.recordings):
+            return (
+                f"the problem size, named (--parameter n=512), or one without {ranks_text(known[0])} may help; {replay}"
+            )
+        return replay
 
     @cached_property
     def text(self) -> str:

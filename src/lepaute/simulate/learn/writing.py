@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy
 
 from lepaute.kit.text import duration, percent, ranks_text
+from lepaute.simulate.apps.replay.collectives import library_of
 from lepaute.simulate.learn.costs import CostModel
 from lepaute.simulate.learn.grammar import Layout, place_text
 from lepaute.simulate.learn.learning import ROOTED, Learnt, Step
@@ -135,7 +136,10 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
     for name, (default, _) in made.fields.items():
         yield f"    {name}: int = {default}"
     if made.works:
-        yield f"    recorded_on = {made.recorded_on!r}  # the platform of the recordings; empty: not known"
+        yield f'    recorded_on = "{made.recorded_on}"  # the platform of the recordings; empty: not known'
+    libraries = {library_of(calls.metadata.get("mpi")) for calls in recordings}
+    if len(libraries) == 1 and None not in libraries:
+        yield f'    collectives = "{libraries.pop()}"  # whose rules choose the algorithms'
     steps = {id(step): step for step in learnt.root.steps()}
     for at, name in made.works.items():
         model = made.costs[at]
@@ -229,7 +233,10 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
     at = 0
     while at < len(steps):
         step = steps[at]
-        yield from _compute(made, step)
+        inside = step.where.text != "True" and not step.place.is_loop
+        computing = list(_compute(made, step))
+        if not inside:
+            yield from computing
         if _FATAL & step.unexplained.keys():
             yield f"# left out: {_place(step).removeprefix('before ')}, which follows no rule"
             at += 1
@@ -240,6 +247,8 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
             at += 3
             continue
         lines = list(_loop(made, step, depth)) if step.place.is_loop else list(_call(made, step))
+        if inside:
+            lines = [*computing, *lines]
         if step.where.text != "True":
             lines = [f"if {step.where.text}:", *(f"    {line}" for line in lines)]
         yield from lines

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -43,7 +43,7 @@ else:
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
-_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "recorded_on", "run"}
+_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "recorded_on", "collectives", "run"}
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,8 @@ class Application(applications.Application):
     about: ClassVar[applications.About] = applications.About("")  # of each class: __init_subclass__
     #: The platform, by name or file, that the costs are of; empty: not known; None: they are as given anywhere.
     recorded_on: ClassVar[str | None] = None
+    #: MPI library whose rules choose algorithms of collective operations; None: the first ones of `ALGORITHMS`.
+    collectives: ClassVar[Literal["openmpi", "mpich"] | None] = None
     #: Of one that was loaded from a command line or a study.
     file_sha256: ClassVar[str] = ""
 
