@@ -13,6 +13,7 @@ writing    the Python file
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -161,7 +162,7 @@ def find(
         if lacking := sorted(names - of_path.keys()):
             raise InputError(f"{path}: has no {lacking[0]}, which others have; give it for every recording")
         for name, value in of_path.items():
-            if not str(name).isidentifier() or type(plain(value)) is not int:
+            if not str(name).isidentifier() or iskeyword(name) or type(plain(value)) is not int:
                 raise InputError(f"parameters of {path}: {name}={value!r:.40}; it is a name and a whole number")
     platform = None if recorded_on is None else load_platform(recorded_on).name  # refused before it takes long
     learnt = learn_rules(structure_of(read_all(paths, known)))
@@ -254,15 +255,10 @@ def table(findings: Findings) -> list[dict[str, Any]]:
 
 
 def computing(findings: Findings, model: CostModel) -> dict[str, Any]:
+    names = ("constant_s", "factor_s", "share", "error", "extrapolation", "noise", "imbalance", "missed_at_largest")
+    values = (model.constant, model.factor, model.share, model.error, model.slope, model.noise, model.imbalance)
     return {
         "model_s": model.form.text(sorted(findings.learnt.parameters)) or "1",
-        "constant_s": model.constant,
-        "factor_s": model.factor,
-        "share": model.share,
-        "error": model.error,
-        "extrapolation": model.slope,
-        "noise": model.noise,
-        "imbalance": model.imbalance,
-        "missed_at_largest": model.missed,
+        **dict(zip(names, (*values, model.missed), strict=True)),
         "means_s": {str(ranks): seconds for ranks, seconds in model.points},
     }
