@@ -114,6 +114,8 @@ class Findings:
             _, first, group = numpy.unique(pair, return_index=True, return_inverse=True)
             if (values != values[first][group.reshape(-1)]).any():
                 return f"on a rank it differs from call to call, as what depends on data or on time; {replay}"
+        if not all(calls.sites for calls in structure.recordings):
+            return f"a recording has no call sites: one made by this version of lepaute record would help; {replay}"
         if len(known) < 3:
             return f"a recording on {ranks_text(2 * known[-1])} would help"
         if not any(calls.parameters for calls in structure.recordings):
