@@ -7,7 +7,7 @@ Values at larger numbers of ranks tell where rules that hold in all recordings p
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any, NamedTuple
 
 import numpy
@@ -21,11 +21,13 @@ _SIDES = {1: (("size",), ("rank",)), 2: (("py", "px"), ("y", "x")), 3: (("pz", "
 
 
 class Term(NamedTuple):
-    """text: an expression of Python;  tight: whether it needs no parentheses inside another one."""
+    """text: an expression of Python;  tight: whether it needs no parentheses inside another one;  optional: whether it
+    may be None, which is -1 in the values."""
 
     text: str
     value: NDArray[Any]
     tight: bool = True
+    optional: bool = False
 
     @property
     def inner(self) -> str:
@@ -213,53 +215,53 @@ def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
             yield term, factor if divisor is None else divisor.times(factor)
 
 
-def peer_terms(rows: Rows, offsets: Sequence[int], rings: Sequence[int]) -> Iterator[tuple[Term, bool]]:
-    """Ranks that a rank may send to, and whether there may be none (-1).
+def peer_terms(rows: Rows, offsets: Sequence[int], rings: Sequence[int]) -> Iterator[Term]:
+    """Ranks that a rank may send to; -1: none.
 
     offsets, rings : constants that the observations suggest, without and with modulo
     """
     rank, size = Term("rank", rows.rank), rows.size
-    yield rows.constant(0), False
-    yield Term("size - 1", size - 1, False), False
+    yield rows.constant(0)
+    yield Term("size - 1", size - 1, False)
     names, coordinates = rows.layout.names
     for offset in rings:
         text = f"(rank {'+' if offset > 0 else '-'} {abs(offset)}) % size"
-        yield Term(text, (rank.value + offset) % size), False
+        yield Term(text, (rank.value + offset) % size)
     if rows.layout.dimensions > 1:
         yield from _on_grid(rows)
     for offset in offsets:
         value = rank.value + offset
         inside = f"rank + {offset} < size" if offset > 0 else f"rank >= {-offset}"
         text = f"rank {'+' if offset > 0 else '-'} {abs(offset)} if {inside} else None"
-        yield Term(text, numpy.where((value >= 0) & (value < size), value, -1), False), True
+        yield Term(text, numpy.where((value >= 0) & (value < size), value, -1), False, True)
     steps = [(name, numpy.minimum(turn, 40)) for name, turn in reversed(list(rows.turns.items()))]
     for name, turn in steps:
         other = rank.value ^ 2**turn
-        yield Term(f"rank ^ 2**{name}", other, False), False
+        yield Term(f"rank ^ 2**{name}", other, False)
         for power, text in ((2**turn, f"2**{name}"), (turn + 1, f"{name} + 1"), (turn, name)):
-            yield Term(f"(rank + {text}) % size", (rank.value + power) % size), False
+            yield Term(f"(rank + {text}) % size", (rank.value + power) % size)
             back = text.replace(" + 1", " - 1")
-            yield Term(f"(rank - {back}) % size", (rank.value - power) % size), False
-        yield Term(name, turn), False
-        yield Term(f"{name} + 1", turn + 1, False), False
-        yield Term(f"{name} + ({name} >= rank)", turn + (turn >= rank.value), False), False
-        yield Term(f"size // 2**({name} + 1) ^ rank", (size // 2 ** (turn + 1)) ^ rank.value, False), False
+            yield Term(f"(rank - {back}) % size", (rank.value - power) % size)
+        yield Term(name, turn)
+        yield Term(f"{name} + 1", turn + 1, False)
+        yield Term(f"{name} + ({name} >= rank)", turn + (turn >= rank.value), False)
+        yield Term(f"size // 2**({name} + 1) ^ rank", (size // 2 ** (turn + 1)) ^ rank.value, False)
         for dimension, (side, at) in enumerate(zip(rows.grid[0], rows.grid[1], strict=True)):
             if dimension == rows.layout.dimensions - 1 or rows.layout.dimensions == 2:
                 moved = [*rows.grid[1]]
                 moved[dimension] = at ^ 2**turn
                 texts = [*coordinates]
                 texts[dimension] = f"{coordinates[dimension]} ^ 2**{name}"
-                yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False)), True
+                yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False), True, True)
                 moved[dimension] = at ^ (side // 2 ** (turn + 1))
                 texts[dimension] = f"{coordinates[dimension]} ^ {names[dimension]} // 2**({name} + 1)"
-                yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False)), True
+                yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False), True, True)
     for bit in (1, 2, 4):
         other = rank.value ^ bit
-        yield Term(f"rank ^ {bit}", other, False), False
+        yield Term(f"rank ^ {bit}", other, False)
 
 
-def _on_grid(rows: Rows) -> Iterator[tuple[Term, bool]]:
+def _on_grid(rows: Rows) -> Iterator[Term]:
     """Neighbours on a grid, with ends and periodic, and the transposed place."""
     sides, coordinates = rows.grid
     _, names = rows.layout.names
@@ -267,13 +269,15 @@ def _on_grid(rows: Rows) -> Iterator[tuple[Term, bool]]:
     for offset in offsets[1:]:
         moved = [at + by for at, by in zip(coordinates, offset, strict=True)]
         for periodic in (False, True):
-            yield Term(place_text(offset, names, periodic=periodic), rows.at(moved, periodic=periodic)), not periodic
+            yield Term(
+                place_text(offset, names, periodic=periodic), rows.at(moved, periodic=periodic), True, not periodic
+            )
     if len(sides) == 2:
         (y, x), (py, px) = coordinates, sides
-        yield Term("x * py + y", x * py + y, False), False
+        yield Term("x * py + y", x * py + y, False)
         wide = numpy.maximum(px // py, 1)  # a square of blocks that are as wide
         value = numpy.where(px % py == 0, (x // wide * py + y) * wide + x % wide, -1)
-        yield Term("(x // (px // py) * py + y) * (px // py) + x % (px // py)", value, False), False
+        yield Term("(x // (px // py) * py + y) * (px // py) + x % (px // py)", value, False)
 
 
 def place_text(offset: Sequence[int], names: Sequence[str], *, periodic: bool) -> str:
@@ -327,9 +331,7 @@ def group_terms(rows: Rows) -> Iterator[Term]:
     yield rows.constant(0)  # all ranks
     (sides, coordinates), (side_names, names) = rows.grid, rows.layout.names
     for count in range(1, len(sides)):
-        for kept in permutations(range(len(sides)), count):
-            if list(kept) != sorted(kept):
-                continue
+        for kept in combinations(range(len(sides)), count):
             value, text = coordinates[kept[0]], names[kept[0]]
             for at in kept[1:]:
                 value, text = value * sides[at] + coordinates[at], f"({text}) * {side_names[at]} + {names[at]}"

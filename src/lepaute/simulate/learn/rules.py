@@ -5,7 +5,7 @@ that hold as well are kept as rivals where they part at larger numbers of ranks:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from math import gcd
@@ -74,6 +74,18 @@ def _with_rivals(
             rivals.append(rival)
             decided_at = min(decided_at or 2**40, int(size[differ].min()))
     return Rule(text, count, tuple(rivals), decided_at, **more)
+
+
+def _first(
+    rows: Rows, grammar: Callable[[Rows], Iterable[Term]], holds: Callable[[Term], bool], count: int
+) -> Rule | None:
+    """The first term of a grammar that holds, with its rivals; None if none does."""
+    holding = list(islice(((at, term) for at, term in enumerate(grammar(rows)) if holds(term)), _RIVALS))
+    if not holding:
+        return None
+    probed = ((at, term.value) for at, term in enumerate(grammar(_probe(rows))) if len(holding) > 1)
+    texts = [(at, term.text) for at, term in holding]
+    return _with_rivals(rows, texts, probed, count, optional=holding[0][1].optional)
 
 
 def find_number(rows: Rows, values: NDArray[Any]) -> Rule | None:
@@ -162,46 +174,25 @@ def find_peer(rows: Rows, peers: NDArray[Any]) -> Rule | None:
         [*(rings.tolist() if len(rings) == 1 else []), *(-back).tolist()] if len(back) == 1 or len(rings) == 1 else []
     )
     around = [ring for ring in around if ring and (len(rings) == 1 if ring > 0 else len(back) == 1)]
-    holding = [
-        (at, term.text, optional)
-        for at, (term, optional) in enumerate(peer_terms(rows, plain, around))
-        if (term.value == peers).all()
-    ][:_RIVALS]
-    if not holding:
-        return None
-    probed = (
-        (at, term.value) for at, (term, _) in enumerate(peer_terms(_probe(rows), plain, around)) if len(holding) > 1
-    )
-    return _with_rivals(rows, [item[:2] for item in holding], probed, distinct, optional=holding[0][2])
+    return _first(rows, lambda at: peer_terms(at, plain, around), lambda term: (term.value == peers).all(), distinct)
 
 
 def find_predicate(rows: Rows, holds: NDArray[Any]) -> Rule | None:
     """Rule for where something happens: on which ranks, of how many."""
-    if holds.all():
-        return Rule("True")
-    holding = [(at, term.text) for at, term in enumerate(predicates(rows)) if (term.value == holds).all()][:_RIVALS]
-    if not holding:
-        return None
-    probed = ((at, term.value) for at, term in enumerate(predicates(_probe(rows))) if len(holding) > 1)
-    return _with_rivals(rows, holding, probed, 2)
+    return Rule("True") if holds.all() else _first(rows, predicates, lambda term: (term.value == holds).all(), 2)
 
 
 def find_group(rows: Rows, members: Sequence[tuple[int, ...]]) -> Rule | None:
     """Rule for the colour by which all ranks are divided; members: of the communicator of every observation."""
-    holding = []
-    for at, term in enumerate(group_terms(rows)):
+
+    def divides(term: Term) -> bool:
         parts: dict[tuple[int, int], list[int]] = defaultdict(list)
         for size, rank, colour in zip(rows.size.tolist(), rows.rank.tolist(), term.value.tolist(), strict=True):
             parts[size, colour].append(rank)
-        if all(
-            tuple(sorted(parts[size, colour])) == group
-            for size, colour, group in zip(rows.size.tolist(), term.value.tolist(), members, strict=True)
-        ):
-            holding.append((at, term.text))
-    if not holding:
-        return None
-    probed = ((at, term.value) for at, term in enumerate(group_terms(_probe(rows))) if len(holding) > 1)
-    return _with_rivals(rows, holding[:_RIVALS], probed, len(set(members)))
+        colours = zip(rows.size.tolist(), term.value.tolist(), members, strict=True)
+        return all(tuple(sorted(parts[size, colour])) == group for size, colour, group in colours)
+
+    return _first(rows, group_terms, divides, len(set(members)))
 
 
 def find_neighbours(rows: Rows, lists: Sequence[tuple[int, ...]]) -> Rule | None:
