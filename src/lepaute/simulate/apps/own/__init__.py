@@ -199,7 +199,7 @@ class Application(applications.Application):
             core="program",
             behaviour=OwnBehaviour,
             files=OwnFiles,
-            several=tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid),  # type: ignore[attr-defined]
+            several=tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid or name == "ranks"),  # type: ignore[attr-defined]
         )
 
     def __post_init__(self) -> None:
