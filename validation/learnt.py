@@ -115,7 +115,9 @@ def build(here: Path, nas: Path | None, simulated: bool) -> None:
         subprocess.run(argv, check=True, env=environment)
     if nas is None or (here / "npb").exists():
         return
-    shutil.copytree(nas, here / "npb", copy_function=shutil.copyfile)
+    shutil.copytree(nas, here / "npb")
+    for path in (here / "npb", *(here / "npb").rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
     (here / "npb" / "bin").mkdir(exist_ok=True)
     lines = (nas / "config" / "make.def.template").read_text().splitlines()
     for place, line in enumerate(lines):
