@@ -56,7 +56,7 @@ def calls_at(trace: Trace, name: str, rank: int = 0) -> Counter[str]:
 
 
 def functions(site: str) -> list[str]:
-    return [frame.split(" (")[0] for frame in site.split(" < ")]
+    return [frame.split(" ")[0] for frame in site.split(" < ")]
 
 
 @pytest.mark.parametrize("flags", [("-O2",), ("-O0", "-no-pie"), ("-O2", "-fno-omit-frame-pointer")])
@@ -86,12 +86,14 @@ def test_the_wrappers_of_fortran_are_no_place(library: MpiLibrary, module: str, 
     if library.mpifort is None:
         pytest.skip("no Fortran compiler for this library")
     (tmp_path / "f.f90").write_text(FORTRAN.replace("MODULE", module))
-    argv = [library.mpifort, "-O1", "-fno-inline", "-w", "f.f90", "-o", "program"]
+    argv = [library.mpifort, "-O1", "-g", "-fno-inline", "-w", "f.f90", "-o", "program"]
     built = ran(argv, cwd=tmp_path)
     if built.returncode != 0:
         pytest.skip(built.stderr[-200:])
     trace, _ = record_program(library, tmp_path)
     assert sorted(calls_at(trace, "MPI_Bcast").values()) == [1, 3]
+    lines = {count: re.findall(r"f.f90:\d+", site)[0] for site, count in calls_at(trace, "MPI_Bcast").items()}
+    assert lines == {3: "f.f90:9", 1: "f.f90:12"}
     assert [functions(site)[:2] for site in calls_at(trace, "MPI_Barrier")] == [["sweep", "MAIN__"]]
 
 
