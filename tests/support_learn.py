@@ -13,7 +13,13 @@ from lepaute.simulate.apps.own.values import costs_of
 from lepaute.simulate.trace import Trace, write_trace
 from lepaute.simulate.trace.table import MPI, trace_of_columns
 
-NAMES = {"send": "MPI_Send", "isend": "MPI_Isend", "receive": "MPI_Recv", "irecv": "MPI_Irecv", "waitall": "MPI_Waitall"}
+NAMES = {
+    "send": "MPI_Send",
+    "isend": "MPI_Isend",
+    "receive": "MPI_Recv",
+    "irecv": "MPI_Irecv",
+    "waitall": "MPI_Waitall",
+}
 CALL_S = 1e-6
 
 
@@ -28,7 +34,9 @@ def recording_of(application: Application, noise: float, seed: int, sites: bool)
     laying.lay()
     ops, lists, groups, texts = laying.listed()
     costs, random = {at: cost[1] for at, cost in enumerate(costs_of(application))}, np.random.default_rng(seed)
-    rows: dict[str, list[Any]] = {name: [] for name in "rank name start_s size_bytes peer tag comm completion site".split()}
+    rows: dict[str, list[Any]] = {
+        name: [] for name in "rank name start_s size_bytes peer tag comm completion site".split()
+    }
     names: list[str] = []
     places = sorted(set(texts.values()))
     for track in laying.tracks:
@@ -39,7 +47,9 @@ def recording_of(application: Application, noise: float, seed: int, sites: bool)
                 now_s += costs[which] * units * (1.0 + noise * abs(random.standard_normal()))
                 continue
             group = groups[which] if code not in NAMES and code != "exchange" else ()
-            for name, *values in _rows(code, peer, tag, size, lists[which] if code in ("exchange", "waitall") else ((), ()), group):
+            for name, *values in _rows(
+                code, peer, tag, size, lists[which] if code in ("exchange", "waitall") else ((), ()), group
+            ):
                 row = len(rows["rank"])
                 completion, comm = -1, which if group else 0
                 if name in ("MPI_Isend", "MPI_Irecv"):
@@ -53,8 +63,8 @@ def recording_of(application: Application, noise: float, seed: int, sites: bool)
                 if name not in names:
                     names.append(name)
                 site = places.index(texts[place]) if sites else -1
-                values = [track.rank, names.index(name), now_s, *values, comm, completion, site]
-                for column, value in zip(rows, values, strict=True):
+                row_values = (track.rank, names.index(name), now_s, *values, comm, completion, site)
+                for column, value in zip(rows, row_values, strict=True):
                     rows[column].append(value)
                 now_s += CALL_S
     columns = {name: np.array(values) for name, values in rows.items()}
@@ -73,7 +83,9 @@ def _calls(track: Any, ops: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
                     yield code, -1 if peer == ANY else peer, -1 if tag == ANY else tag, which, m, n, place
 
 
-def _rows(code: str, peer: int, tag: int, size: float, listed: Any, group: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    code: str, peer: int, tag: int, size: float, listed: Any, group: tuple[int, ...]
+) -> Iterator[tuple[Any, ...]]:
     """Name, bytes, peer and tag of the rows of a call."""
     if code == "exchange":
         yield from (("MPI_Irecv", size_bytes, rank, tag) for rank, size_bytes in zip(*listed, strict=True))
@@ -84,6 +96,6 @@ def _rows(code: str, peer: int, tag: int, size: float, listed: Any, group: tuple
     elif code == "allgather" and size == 8.0:
         yield "MPI_Comm_split", 0.0, -1, -1
     else:
-        amount = size * (len(group) - 1) * len(group) / (len(group) - 1) if code == "alltoall" else size
+        amount = size * len(group) if code == "alltoall" else size
         rooted = code in ("bcast", "reduce", "gather", "scatter")
         yield f"MPI_{code.capitalize()}", amount, group[peer] if rooted else -1, -1

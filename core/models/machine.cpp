@@ -19,7 +19,6 @@ constexpr std::uint32_t wandering_stream = 0x57414E00U;
 constexpr std::uint32_t wandering_error_stream = 0x57414F00U;
 constexpr std::uint32_t discrepancy_stream = 0x44495300U;
 constexpr std::uint32_t extrapolation_stream = 0x45585400U;
-constexpr std::uint32_t other_ranks_stream = 0x45585200U;
 constexpr std::uint32_t crowding_stream = 0x43524F00U;
 constexpr std::uint32_t own_code_stream = 0x4F574E00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
@@ -138,17 +137,15 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         const auto source = std::ranges::find(kernels.names, std::string_view(named->model_of));
         const auto from = source == kernels.names.end() ? number : source - kernels.names.begin();
         const std::uint32_t stream = kernels.first_stream + static_cast<std::uint32_t>(from);
-        if (layers.coefficients) {
-            for (std::uint32_t cpu = 0; cpu < today.models.size(); ++cpu) {
-                today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
-            }
+        for (std::uint32_t cpu = 0; layers.coefficients && cpu < today.models.size(); ++cpu) {
+            today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
         }
         const auto drawn = [&](bool on, double relative_sd, std::uint32_t layer) {
             return on ? factor_of(relative_sd, rng::normal({seeds.day, stream, layer, 0})) : 1.0;
         };
         today.factor = drawn(layers.discrepancy, named->discrepancy_relative_sd, discrepancy_stream);
         today.factor *= drawn(layers.own_code, named->own_code_relative_sd, own_code_stream);
-        today.factor *= drawn(layers.extrapolation, named->extrapolation_relative_sd, other_ranks_stream);
+        today.factor *= drawn(layers.extrapolation, named->extrapolation_relative_sd, extrapolation_stream + 1);
         if (layers.discrepancy) {
             for (KernelModel& model : today.models) { // the same factors on all cpus
                 model.draw_discrepancies({seeds.day, stream, discrepancy_stream, 1});

@@ -38,10 +38,10 @@ struct MachineKernel {
     std::string name;
     std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
-    double discrepancy_relative_sd = 0.0; // of the logarithm
-    double own_code_relative_sd = 0.0;    // the same, of what is known of code that was timed on another machine
+    double discrepancy_relative_sd = 0.0;   // of the logarithm
+    double own_code_relative_sd = 0.0;      // the same, of what is known of code that was timed on another machine
     double extrapolation_relative_sd = 0.0; // the same, of use on other numbers of ranks than it was timed on
-    bool as_recorded = false;             // timed on this machine: its durations have what cores differ and wander by
+    bool as_recorded = false;               // timed on this machine: its durations have what cores differ and wander by
     std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from lepaute.simulate import predict as predict
     from lepaute.simulate import read_prediction as read_prediction
     from lepaute.simulate import simulate_one as simulate_one
-    from lepaute.simulate.learn import learn as learn
     from lepaute.simulate.apps import *  # noqa: F403
     from lepaute.simulate.apps.own import Application as Application
     from lepaute.simulate.machine.population import scaled as scaled

@@ -1,4 +1,4 @@
-"""Applications learnt from recordings of known ones: the same calls on other numbers of ranks, and costs with errors."""
+"""Applications learnt from recordings of known ones: the same calls on other numbers of ranks, and what costs miss."""
 
 from collections.abc import Callable
 from pathlib import Path

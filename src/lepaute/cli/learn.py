@@ -11,11 +11,10 @@ from lepaute.cli.options import AsJson, Force
 from lepaute.cli.terminal import answer_in, json_text, note, say, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.printable import UNLIMITED, terminal_columns
-from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, significant
 from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
+from lepaute.simulate.trace import read_trace
 
 
 def command(
@@ -39,6 +38,9 @@ def command(
             "--check", metavar="TRACE", help="A recording kept out; the call in which it first differs ends with 1."
         ),
     ] = None,
+    recorded_on: Annotated[
+        str | None, typer.Option(help="The platform of the recordings: a file, or the name of a shipped one.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print all places: rules, others that hold as well, computing.")
     ] = False,
@@ -54,7 +56,8 @@ def command(
     if output.suffix != ".py":
         raise InputError(f"output is {str(output)!r:.80}; it is a Python file, such as solver.py")
     parameters = _parameters(parameter or [], len(recordings))
-    findings = find(recordings, parameters)
+    ranks_to_check = None if check_trace is None else len(read_trace(check_trace).ranks)
+    findings = find(recordings, parameters, recorded_on)
     if explain and findings.refusal and not as_json:
         print("\n".join(_explained(findings)))
     program = written(findings, output)
@@ -62,17 +65,17 @@ def command(
     lines = list(_answer(findings, program, output))
     checked = None
     if check_trace is not None:
-        checked = check(_of_trace(program, check_trace, parameters), check_trace)
+        fields = {name: value for name, value in parameters[-1].items() if name in findings.learnt.parameters}
+        checked = check(program(ranks=ranks_to_check, **fields), check_trace)  # type: ignore[call-arg]
         if checked.same:
             lines.append(checked.text)
     if as_json:
-        text = say("\n".join(lines), UNLIMITED)
-        document: dict[str, Any] = {"answer": answer_in(text), **_content(findings, program, output)}
+        document: dict[str, Any] = {"answer": answer_in("\n".join(lines)), **_content(findings, program, output)}
         if checked is not None:
             document["check"] = {"same": checked.same, "calls": checked.calls, "text": checked.text}
         print(json_text(document))
     else:
-        print(say("\n".join(lines), terminal_columns()))
+        say("\n".join(lines))
         if explain:
             print("\n".join(_explained(findings)))
     note(f"{output}: {counted(len(findings.text.splitlines()), 'line')}")
@@ -86,8 +89,9 @@ def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
     made: list[dict[str, int]] = [{} for _ in range(count)]
     for text in texts:
         name, is_, values = text.partition("=")
-        numbers = [whole_of(value, "parameter") for value in values.split(",")] if values else []
-        if not is_ or not name.isidentifier() or name in ("ranks", "size", "rank") or len(numbers) not in (1, count):
+        numbers = [int(value) for value in values.split(",") if value.strip().isdigit()]
+        usable = name.isidentifier() and name not in ("ranks", "size", "rank") and len(numbers) in (1, count)
+        if not is_ or not usable or len(numbers) != len(values.split(",")):
             raise InputError(
                 f"parameter is {text[:80]!r}; it is NAME=N, or with a value for each of {counted(count, 'recording')}"
             )
@@ -96,15 +100,6 @@ def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
         for of_recording, number in zip(made, numbers * (count if len(numbers) == 1 else 1), strict=True):
             of_recording[name] = number
     return made
-
-
-def _of_trace(program: type[Application], trace: Path, parameters: list[dict[str, int]]) -> Application:
-    """The program on as many ranks as a recording."""
-    from lepaute.simulate.trace import read_trace
-
-    ranks = len(read_trace(trace).ranks)
-    fields = {name: value for name, value in parameters[-1].items() if name in program.__dataclass_fields__}  # type: ignore[attr-defined]
-    return program(ranks=ranks, **fields)  # type: ignore[call-arg]
 
 
 def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[str]:
@@ -117,28 +112,30 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
     rivals = [(step, rule) for step in findings.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
     if rivals:
         rule = rivals[0][1]
+        decided_at = min(rule.decided_at for _, rule in rivals)
         yield (
-            f"{counted(len(rivals), 'rule')} of several that hold {'is' if len(rivals) == 1 else 'are'} the simplest, as "
-            f"{rule.text} beside {rule.rivals[0]}; a recording on {min(rule.decided_at for _, rule in rivals)} ranks decides"
+            f"{counted(len(rivals), 'rule')} of several that hold: the simplest is taken, as {rule.text} beside "
+            f"{rule.rivals[0]}; a recording on {decided_at} ranks decides"
         )
     for row in findings.unexplained:
         yield f"no rule holds for {row.text}: it is drawn from what was recorded"
     if findings.uncounted > 0.01:
-        yield f"{percent(findings.uncounted)} of the computing stands at no place of the program, and is left out"
+        yield f"{percent(findings.uncounted)} of computing is left out: before calls with less than half a percent"
 
 
 def _answer(findings: Findings, program: type[Application], output: Path) -> Iterator[str]:
     rows, recordings = table(findings), findings.learnt.structure.recordings
     *most, last = [str(calls.ranks) for calls in recordings]
-    calls = sum(len(each) for each in recordings)
-    yield f"{program.__name__} of {output.name} makes the {counted(calls, 'call')} recorded on {', '.join(most)} and {last} ranks"
+    calls = counted(sum(map(len, recordings)), "call")
+    yield f"{program.__name__} of {output.name} makes the {calls} recorded on {', '.join(most)} and {last} ranks"
     rules = sum(len(row["rules"]) for row in rows)
     yield f"  rules   {rules} at {counted(len(rows), 'place')}, each holds at every recording"
     if findings.costs:
-        error = max(findings.costs.values(), key=lambda model: model.share)
+        largest = max(findings.costs.values(), key=lambda model: model.share)
         yield (
-            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(error.share)} of it, "
-            f"± {percent(1.96 * error.error)}, and ± {percent(1.96 * error.slope)} for each doubling of ranks beyond {last}"
+            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(largest.share)} of "
+            f"it, ± {percent(1.96 * largest.error)}, and ± {percent(1.96 * largest.slope)} for each doubling of ranks "
+            f"beyond {last}"
         )
     yield f"  next    lepaute predict {output} -p PLATFORM --np {64 * int(last)}"
 
@@ -154,12 +151,12 @@ def _explained(findings: Findings) -> Iterator[str]:
         for name in row["unexplained"]:
             yield f"{indent}    {name}: no rule holds"
         if (model := row["computing"]) is not None:
-            constant = f"{significant(model['constant_s'], 3)} s + " if model["constant_s"] and model["factor_s"] else ""
-            base = significant(model["factor_s"] or model["constant_s"], 3)
+            seconds = [f"{significant(model[name], 3)} s" for name in ("constant_s", "factor_s") if model[name]]
+            shares = {name: percent(model[name]) for name in ("share", "error", "extrapolation", "noise", "imbalance")}
             yield (
-                f"{indent}    computing before it: {constant}{base} s * ({model['model_s']}), {percent(model['share'])} of "
-                f"all, error {percent(model['error'])}, {percent(model['extrapolation'])} a doubling, noise "
-                f"{percent(model['noise'])}, ranks differ by {percent(model['imbalance'])}"
+                f"{indent}    computing: {' + '.join(seconds)} * ({model['model_s']}), {shares['share']} of all, error "
+                f"{shares['error']}, {shares['extrapolation']} a doubling, noise {shares['noise']}, ranks differ by "
+                f"{shares['imbalance']}"
             )
 
 

@@ -31,6 +31,7 @@ from lepaute.simulate.learn.learning import Learnt, Step, learn_rules
 from lepaute.simulate.learn.reading import BETWEEN_TWO, read_all
 from lepaute.simulate.learn.structure import structure_of
 from lepaute.simulate.learn.writing import program_text
+from lepaute.simulate.platform import load_platform
 
 #: What no rule explains has at most so much of the time, and of the bytes.
 MOST_UNEXPLAINED = 0.05
@@ -65,6 +66,7 @@ class Findings:
     learnt: Learnt
     costs: Mapping[int, CostModel]
     uncounted: float
+    recorded_on: str = ""
 
     @cached_property
     def unexplained(self) -> list[Unexplained]:
@@ -77,7 +79,7 @@ class Findings:
         for step, what in self.learnt.unexplained:
             events = numpy.concatenate([call.events for call in step.place.calls()])
             events = events[last[events]]
-            shares = [float(each[events].sum() / max(each[last].sum(), 1e-300)) for each in (time_s, sent)]
+            shares = [float(amount[events].sum() / max(amount[last].sum(), 1e-300)) for amount in (time_s, sent)]
             rows.append(Unexplained(step, what, *shares))
         return sorted(rows, key=lambda row: -row.time_share)
 
@@ -116,7 +118,9 @@ class Findings:
         """The file; raises InputError for what cannot be extrapolated."""
         if self.refusal:
             raise InputError(f"{self.learnt.structure.recordings[-1].path}: {self.refusal}")
-        return program_text(self.learnt, self.costs, [f"Not explained: {row.text}." for row in self.unexplained])
+        return program_text(
+            self.learnt, self.costs, self.recorded_on, [f"Not explained: {row.text}." for row in self.unexplained]
+        )
 
 
 def named(step: Step) -> str:
@@ -132,24 +136,32 @@ def _site(site: Any) -> str:
     return f" at {site.split(' < ')[0]}" if isinstance(site, str) and site else ""
 
 
-def find(recordings: Sequence["str | PathLike[str]"], parameters: Sequence[Mapping[str, int]] | None = None) -> Findings:
+def find(
+    recordings: Sequence["str | PathLike[str]"],
+    parameters: Sequence[Mapping[str, int]] | None = None,
+    recorded_on: str | None = None,
+) -> Findings:
     """What recordings tell; raises InputError as `learn` does, but not for what cannot be extrapolated."""
     paths = [path_of(path, "a recording") for path in recordings]
     if len(paths) < 2:
         raise InputError("recordings are two or more, of different numbers of ranks, such as 4, 8 and 16")
-    known = [dict(each) for each in parameters] if parameters is not None else [{} for _ in paths]
+    known = [dict(names) for names in parameters] if parameters is not None else [{} for _ in paths]
     if len(known) != len(paths):
         raise InputError(f"parameters are {len(known)}; they are of {counted(len(paths), 'recording')}, in their order")
     names = set().union(*known)
-    for path, each in zip(paths, known, strict=True):
-        if lacking := sorted(names - each.keys()):
+    for path, of_path in zip(paths, known, strict=True):
+        if lacking := sorted(names - of_path.keys()):
             raise InputError(f"{path}: has no {lacking[0]}, which others have; give it for every recording")
-        for name, value in each.items():
+        for name, value in of_path.items():
             if not str(name).isidentifier() or type(plain(value)) is not int:
                 raise InputError(f"parameters of {path}: {name}={value!r:.40}; it is a name and a whole number")
+    platform = None if recorded_on is None else load_platform(recorded_on).name  # refused before it takes long
     learnt = learn_rules(structure_of(read_all(paths, known)))
     costs, uncounted = learn_costs(learnt)
-    return Findings(learnt, costs, uncounted)
+    if platform is None:
+        platforms = {str(calls.metadata.get("platform") or "") for calls in learnt.structure.recordings}
+        recorded_on = platforms.pop() if len(platforms) == 1 else ""
+    return Findings(learnt, costs, uncounted, recorded_on or "")
 
 
 def learn(
@@ -157,6 +169,7 @@ def learn(
     output: "str | PathLike[str]",
     *,
     parameters: Sequence[Mapping[str, int]] | None = None,
+    recorded_on: str | None = None,
 ) -> type[Application]:
     """An application that makes the calls of a program on any number of ranks, learnt from recordings on few.
 
@@ -168,6 +181,7 @@ def learn(
     recordings : traces of `lepaute record`, of two or more numbers of ranks
     output : the file to write, solver.py
     parameters : of every recording in its order what was varied, such as {"n": 512}
+    recorded_on : the platform that the program ran on, by name or file; without it nothing is known of its cores
 
     Returns
     -------
@@ -183,7 +197,7 @@ def learn(
     >>> Solver = lp.learn(["r4.parquet", "r8.parquet", "r16.parquet"], "solver.py")  # doctest: +SKIP
     >>> lp.predict(Solver(ranks=1024), "dahu")  # doctest: +SKIP
     """
-    return written(find(recordings, parameters), path_of(output, "output"))
+    return written(find(recordings, parameters, recorded_on), path_of(output, "output"))
 
 
 def written(findings: Findings, output: Path) -> type[Application]:

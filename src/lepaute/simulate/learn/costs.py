@@ -58,12 +58,12 @@ class Form:
 
     def text(self, names: Sequence[str]) -> str:
         """The form as Python, of `size` and the fields of the class; empty for a constant."""
-        above, below = [], []
+        above: list[str] = []
+        below: list[str] = []
         for name, power in (("size", self.ranks), *zip((f"self.{name}" for name in names), self.powers, strict=True)):
-            size = abs(power)
-            word = name if size == 1 else f"{name}**{size:g}" if size in (0.5, 1.5, 2.0, 3.0) else f"{name}**({round(size * 3)} / 3)"
+            exponent = f"({round(abs(power) * 3)} / 3)" if power * 2 % 1 else f"{abs(power):g}"
             if power:
-                (above if power > 0 else below).append(word)
+                (above if power > 0 else below).append(name if exponent == "1" else f"{name}**{exponent}")
         if self.levels:
             above.append("log2(size)" if self.levels == 1 else f"log2(size)**{self.levels}")
         text = " * ".join(above) or ("1" if below else "")
@@ -129,12 +129,18 @@ def learn_costs(learnt: Learnt) -> "tuple[dict[int, CostModel], float]":
     sums = _sums(learnt, table, slots)
     totals = numpy.bincount(structure.recording, structure.values["before_s"], len(structure.recordings))
     models: dict[int, CostModel] = {}
+    uncounted = 0.0
     for body in bodies:
-        for slot, of_slot in _carriers(body, sums, totals):
+        carriers = _carriers(body, sums, totals)
+        if not carriers:
+            uncounted += fsum(float(sums[slot.number].total[-1].sum()) for slot in body) / max(
+                float(totals[-1]), 1e-300
+            )
+        for slot, of_slot in carriers:
             model = _fitted(learnt, of_slot, totals)
             if model is not None:
                 models[id(slot.steps[0])] = model
-    return models, max(0.0, 1.0 - fsum(model.share for model in models.values()))
+    return models, uncounted
 
 
 def _bodies(step: Step) -> Iterator[list[Slot]]:
@@ -201,7 +207,7 @@ def _sums(learnt: Learnt, table: NDArray[Any], slots: Sequence[Slot]) -> list[_S
     shape = (len(structure.recordings), width)
     cell = structure.recording * width + structure.rank
     # Executions: a slot of several messages has the time before all of them.
-    order = numpy.argsort(slot * (shape[0] * width) + cell, kind="stable")
+    order = numpy.lexsort((slot * (shape[0] * width) + cell,))
     begins = ~again[order]
     number = numpy.cumsum(begins) - 1
     passed = numpy.bincount(number, values["before_s"][order]) if len(order) else numpy.zeros(0)
@@ -216,7 +222,9 @@ def _sums(learnt: Learnt, table: NDArray[Any], slots: Sequence[Slot]) -> list[_S
     total = numpy.bincount(key[warm], passed[warm], size)
     mean = total / numpy.maximum(count, 1)
     squares = numpy.bincount(key[warm], (passed[warm] - mean[key[warm]]) ** 2, size)
-    made = [_Sums(*(array.reshape(len(slots), *shape)[at] for array in (count, total, squares))) for at in range(len(slots))]
+    made = [
+        _Sums(*(array.reshape(len(slots), *shape)[at] for array in (count, total, squares))) for at in range(len(slots))
+    ]
     for at in range(len(slots) - 1, -1, -1):
         step = slots[at].steps[0]
         inner = step
@@ -231,12 +239,10 @@ def _sums(learnt: Learnt, table: NDArray[Any], slots: Sequence[Slot]) -> list[_S
     return made
 
 
-def _carriers(
-    body: Sequence[Slot], sums: Sequence[_Sums], totals: NDArray[Any]
-) -> list[tuple[Slot, _Sums]]:
+def _carriers(body: Sequence[Slot], sums: Sequence[_Sums], totals: NDArray[Any]) -> list[tuple[Slot, _Sums]]:
     """Slots with a share of computing that counts, with that of the ones before them that have none."""
     of_body = [sums[slot.number] for slot in body]
-    shares = [float((each.total.sum(axis=1) / numpy.maximum(totals, 1e-300)).max()) for each in of_body]
+    shares = [float((of_slot.total.sum(axis=1) / numpy.maximum(totals, 1e-300)).max()) for of_slot in of_body]
     large = [at for at, share in enumerate(shares) if share >= SMALL_SHARE]
     if not large:
         if fsum(shares) < SMALL_SHARE or not body:
@@ -248,11 +254,17 @@ def _carriers(
     complete = complete if tells.sum() > 1 else numpy.where(tells, complete, True)
     result = []
     for at in large:
-        before = [place for place in range(len(body)) if place not in large and at == next((x for x in large if x > place), large[-1])]
+        before = [
+            place
+            for place in range(len(body))
+            if place not in large and at == next((x for x in large if x > place), large[-1])
+        ]
         carrier = of_body[at]
         total = carrier.total + sum((of_body[place].total for place in before), start=numpy.zeros_like(carrier.total))
         count = numpy.where(complete, carrier.count, 0)
-        result.append((body[at], _Sums(count, numpy.where(count > 0, total, 0.0), numpy.where(count > 0, carrier.squares, 0.0))))
+        result.append(
+            (body[at], _Sums(count, numpy.where(count > 0, total, 0.0), numpy.where(count > 0, carrier.squares, 0.0)))
+        )
     return result
 
 
@@ -297,13 +309,11 @@ def _forms(parameters: int, points: Sequence[Point]) -> Iterator[Form]:
     """Forms in the order in which they are preferred: few coefficients, plain exponents."""
     varies = [len({values[at] for _, values, _ in points}) > 1 for at in range(parameters)]
     several = len({ranks for ranks, _, _ in points}) > 1
-    powers = [(0.0, 1.0, 2.0, 3.0, 0.5) if each else (0.0,) for each in varies]
-    alone = [
-        Form(ranks, levels, chosen)
-        for ranks, levels, *chosen_ in product(_EXPONENTS if several else (0.0,), (0, 1, 2) if several else (0,), *powers)
-        for chosen in [tuple(chosen_)]
-    ]
-    alone.sort(key=lambda form: (form.levels, _EXPONENTS.index(form.ranks) > 2, sum(form.powers), _EXPONENTS.index(form.ranks)))
+    powers = product(*((0.0, 1.0, 2.0, 3.0, 0.5) if does else (0.0,) for does in varies))
+    bases = product(_EXPONENTS if several else (0.0,), (0, 1, 2) if several else (0,))
+    alone = [Form(*base, chosen) for base, chosen in product(bases, powers)]
+    order = _EXPONENTS.index
+    alone.sort(key=lambda form: (form.levels, order(form.ranks) > 2, sum(form.powers), order(form.ranks)))
     yield from (form for form in alone if len(points) >= 2 or form == alone[0])
     if len(points) > 2:
         plain = [form for form in alone if form.levels == 0 and (form.ranks or any(form.powers))]
@@ -319,7 +329,11 @@ def _coefficients(form: Form, points: Sequence[Point]) -> tuple[float, float]:
     alone = (0.0, fsum(scaled) / fsum(x * x for x in scaled))
     if not form.with_constant:
         return alone
-    aa, ab, bb = fsum(o * o for o in ones), fsum(o * x for o, x in zip(ones, scaled, strict=True)), fsum(x * x for x in scaled)
+    aa, ab, bb = (
+        fsum(o * o for o in ones),
+        fsum(o * x for o, x in zip(ones, scaled, strict=True)),
+        fsum(x * x for x in scaled),
+    )
     determinant = aa * bb - ab * ab
     if determinant <= 1e-12 * aa * bb:
         return alone
@@ -337,9 +351,7 @@ def _residuals(form: Form, fitted: Sequence[Point], points: Sequence[Point]) -> 
 
 def _cross_validated(form: Form, points: Sequence[Point]) -> float:
     """Mean square of relative errors of recordings that were left out."""
-    errors = [
-        _residuals(form, [*points[:at], *points[at + 1 :]], [points[at]])[0] for at in range(len(points))
-    ]
+    errors = [_residuals(form, [*points[:at], *points[at + 1 :]], [points[at]])[0] for at in range(len(points))]
     return fsum(error * error for error in errors) / len(errors)
 
 
@@ -388,7 +400,9 @@ def _extrapolation(form: Form, points: Sequence[Point], parameters: int) -> tupl
     constant, factor = _coefficients(form, points)
     here = constant + factor * form.value(far, last[1])
     for rival in _forms(parameters, points):
-        if len(points) > rival.coefficients and _cross_validated(rival, points) <= min(best / IMPROVEMENT, MOST_MISSED**2):
+        if len(points) > rival.coefficients and _cross_validated(rival, points) <= min(
+            best / IMPROVEMENT, MOST_MISSED**2
+        ):
             constant, factor = _coefficients(rival, points)
             there = constant + factor * rival.value(far, last[1])
             slope = max(slope, abs(log2(max(there, 1e-300) / max(here, 1e-300))) * 0.6931 / 2.0 / _HALF_95)

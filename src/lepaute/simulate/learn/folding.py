@@ -85,11 +85,11 @@ def _candidates(top: NDArray[Any], sequence: NDArray[Any]) -> list[int]:
         return []
     if ((top[1:] == top[:-1]) & (sequence[1:] == sequence[:-1])).any():
         return [1]
-    order = numpy.argsort(top, kind="stable")
+    order = numpy.lexsort((top,))
     again = (top[order[1:]] == top[order[:-1]]) & (sequence[order[1:]] == sequence[order[:-1]])
     distance = numpy.diff(order)[again]
     lengths, counts = numpy.unique(distance[distance <= _LONGEST_PERIOD], return_counts=True)
-    most = numpy.argsort(-counts, kind="stable")[:_CANDIDATES]
+    most = numpy.lexsort((-counts,))[:_CANDIDATES]
     shortest = lengths[:_CANDIDATES]
     return sorted({*lengths[most].tolist(), *shortest.tolist()})
 
@@ -109,11 +109,13 @@ def _runs(top: NDArray[Any], sequence: NDArray[Any], period: int) -> tuple[NDArr
     for begin, count in zip(begins.tolist(), repeats.tolist(), strict=True):
         if begin < behind:
             late = -(-(behind - begin) // period)
-            begin, count = behind, count - late
-        if count >= 2:
-            starts.append(begin)
-            counts.append(count)
-            behind = begin + count * period
+            first, times = behind, count - late
+        else:
+            first, times = begin, count
+        if times >= 2:
+            starts.append(first)
+            counts.append(times)
+            behind = first + times * period
     return numpy.array(starts, dtype="int64"), numpy.array(counts, dtype="int64")
 
 
@@ -153,13 +155,11 @@ def _with_singles(
         all_repeats.append(numpy.ones(len(single), dtype="int64"))
         all_loops.append(numpy.full(len(single), code))
     starts, repeats, symbols = (numpy.concatenate(parts) for parts in (all_starts, all_repeats, all_loops))
-    order = numpy.argsort(starts, kind="stable")
+    order = numpy.lexsort((starts,))
     return starts[order], repeats[order], symbols[order]
 
 
-def _replace(
-    folded: Folded, starts: NDArray[Any], repeats: NDArray[Any], loops: NDArray[Any], period: int
-) -> None:
+def _replace(folded: Folded, starts: NDArray[Any], repeats: NDArray[Any], loops: NDArray[Any], period: int) -> None:
     """One symbol for every repetition."""
     top = folded.top
     length = repeats * period

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.apps.own.values import balanced_sides
+from lepaute.simulate.apps.own.sides import balanced_sides
 
 #: Names of iterations, the outermost loop first.
 TURNS = ("i", "j", "k", "l", "m", "o", "p", "q")
@@ -62,8 +62,8 @@ class Layout:
         return _SIDES.get(self.dimensions, ((), ()))
 
     def sides(self, ranks: int) -> tuple[int, ...]:
-        found = balanced_sides(ranks, self.dimensions) if self.order else ()
-        return tuple(found[at] for at in self.order)
+        sides = balanced_sides(ranks, self.dimensions) if self.order else ()
+        return tuple(sides[at] for at in self.order)
 
 
 LAYOUTS = (
@@ -106,10 +106,10 @@ class Rows:
             numpy.array([known[ranks][at] for ranks in self.size.tolist()], dtype="int64")
             for at in range(layout.dimensions)
         ]
-        rest, coordinates = self.rank.copy(), []
+        quotient, coordinates = self.rank.copy(), []
         for side in reversed(sides):
-            coordinates.append(rest % side)
-            rest = rest // side
+            coordinates.append(quotient % side)
+            quotient = quotient // side
         return sides, coordinates[::-1]
 
     def at(self, coordinates: Sequence[NDArray[Any]], *, periodic: bool) -> NDArray[Any]:
@@ -118,7 +118,8 @@ class Rows:
         for at, side in zip(coordinates, self.grid[0], strict=True):
             outside |= (at < 0) | (at >= side)
             rank = rank * side + at % side
-        return rank if periodic else numpy.where(outside, -1, rank)
+        inside: NDArray[Any] = rank if periodic else numpy.where(outside, -1, rank)
+        return inside
 
     def constant(self, number: int) -> Term:
         return Term(str(number), numpy.full(len(self), number))
@@ -172,14 +173,14 @@ class Rows:
         """What depends on iterations, none first."""
         terms: list[Term | None] = [None]
         for name, turn in reversed(list(self.turns.items())):
-            turn = numpy.minimum(turn, 40)
-            terms += [Term(f"({name} + 1)", turn + 1), Term(f"2**{name}", 2**turn)]
+            terms += [Term(f"({name} + 1)", turn + 1), Term(f"2**{name}", 2 ** numpy.minimum(turn, 40))]
         return terms
 
 
 def _levels(value: NDArray[Any]) -> NDArray[Any]:
     """Logarithm to base 2, rounded up."""
-    return numpy.ceil(numpy.log2(numpy.maximum(value, 1))).astype("int64")
+    levels: NDArray[Any] = numpy.ceil(numpy.log2(numpy.maximum(value, 1))).astype("int64")
+    return levels
 
 
 def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
@@ -192,15 +193,13 @@ def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
     ]
     squares = [Term(f"{count.text}**2", count.value**2) for count in counts[:1]]
     sides = [counts[0], *counts[2 : 2 + rows.layout.dimensions]]
-    pairs = [one.times(other) for at, one in enumerate(sides) for other in sides[at:]]
-    one = rows.constant(1)
+    pairs = [side.times(other) for at, side in enumerate(sides) for other in sides[at:]]
+    unit = rows.constant(1)
     base: list[tuple[Term, Term | None]] = [(term, None) for term in (*counts, *powers, *rows.blocks)]
-    base += [(one, divisor) for divisor in (*sides, *pairs)]
+    base += [(unit, divisor) for divisor in (*sides, *pairs)]
     base += [(power, divisor) for power in powers for divisor in (*sides, *pairs)]
-    base += [
-        (left.times(right), None) for at, left in enumerate(rows.blocks) for right in rows.blocks[at:]
-    ]
-    base += [(left.times(right), None) for left in (*counts[:1], *sides) for right in (*parameters, *squares, *counts)]
+    base += [(block.times(other), None) for at, block in enumerate(rows.blocks) for other in rows.blocks[at:]]
+    base += [(side.times(other), None) for side in (*counts[:1], *sides) for other in (*parameters, *squares, *counts)]
     for factor in rows.factors:
         if factor is None:
             yield from base
@@ -208,7 +207,7 @@ def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
                 yield from ((Term(f"({count.text} - {name})", count.value - turn), None) for count in counts)
             continue
         yield factor, None
-        yield one, factor
+        yield unit, factor
         for term, divisor in base:
             yield term.times(factor), divisor
             yield term, factor if divisor is None else divisor.times(factor)
@@ -283,7 +282,9 @@ def place_text(offset: Sequence[int], names: Sequence[str], *, periodic: bool) -
     moves = [(dimension, by) for dimension, by in enumerate(offset) if by]
     if len(moves) == 1:
         return f"{here}.shift({moves[0][0]}, {moves[0][1]})"
-    texts = (f"{name} {'+' if by > 0 else '-'} {abs(by)}" if by else name for name, by in zip(names, offset, strict=True))
+    texts = (
+        f"{name} {'+' if by > 0 else '-'} {abs(by)}" if by else name for name, by in zip(names, offset, strict=True)
+    )
     return f"{here}.rank_at(({', '.join(texts)}))"
 
 
@@ -309,22 +310,22 @@ def predicates(rows: Rows) -> Iterator[Term]:
             Term(f"{side_name} > 1", side > 1),
         ]
     if rows.layout.dimensions == 2:
-        (sides, coordinates) = rows.grid
-        basic += [Term("y == x", coordinates[0] == coordinates[1]), Term("y != x", coordinates[0] != coordinates[1])]
+        y, x = rows.grid[1]
+        basic += [Term("y == x", y == x), Term("y != x", y != x)]
     basic += [Term("rank < size // 2", rank < size // 2), Term("rank >= size // 2", rank >= size // 2)]
     basic += [Term(f"size > {count}", size > count) for count in (2, 4, 8)]
     basic += [Term(f"rank == {number}", rank == number) for number in (1, 2, 3)]
     yield from basic
-    for at, left in enumerate(basic):
-        for right in basic[at + 1 :]:
-            yield Term(f"{left.text} and {right.text}", left.value & right.value)
-            yield Term(f"{left.text} or {right.text}", left.value | right.value)
+    for place, term in enumerate(basic):
+        for other in basic[place + 1 :]:
+            yield Term(f"{term.text} and {other.text}", term.value & other.value)
+            yield Term(f"{term.text} or {other.text}", term.value | other.value)
 
 
 def group_terms(rows: Rows) -> Iterator[Term]:
     """Colours of communicators that divide all ranks."""
-    sides, coordinates = rows.grid
-    side_names, names = rows.layout.names
+    yield rows.constant(0)  # all ranks
+    (sides, coordinates), (side_names, names) = rows.grid, rows.layout.names
     for count in range(1, len(sides)):
         for kept in permutations(range(len(sides)), count):
             if list(kept) != sorted(kept):

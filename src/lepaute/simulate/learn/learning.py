@@ -118,13 +118,13 @@ MOST_UNROLLED = 12
 
 def _rewrite(learnt: Learnt) -> bool:
     """Rewrites loops whose iterations follow no rule: written out, or as two loops where values come again."""
-    return any([_rewrite_in(learnt, step) for step in learnt.root.children])
+    return sum(_rewrite_in(learnt, step) for step in learnt.root.children) > 0
 
 
 def _rewrite_in(learnt: Learnt, step: Step) -> bool:
     calls = [child for child in step.children if child.unexplained and not child.place.is_loop]
     if not calls:
-        return any([_rewrite_in(learnt, child) for child in step.children])
+        return sum(_rewrite_in(learnt, child) for child in step.children) > 0
     count = int(step.count.text) if step.count is not None and step.count.text.isdigit() else 0
     if 1 <= count <= MOST_UNROLLED:
         learnt.structure.unroll(step.place, count)
@@ -157,8 +157,10 @@ def _periods(structure: Structure, step: Step) -> NDArray[Any] | None:
         int(structure.turns[events[structure.recording[events] == at], step.place.depth - 1].max(initial=0)) + 1
         for at in range(len(periods))
     ]
-    whole = all(0 < period <= count and count % period == 0 for period, count in zip(periods.tolist(), counts, strict=True))
-    return periods if whole and any(1 < p < c for p, c in zip(periods.tolist(), counts, strict=True)) else None
+    complete = all(
+        0 < period <= count and count % period == 0 for period, count in zip(periods.tolist(), counts, strict=True)
+    )
+    return periods if complete and any(1 < p < c for p, c in zip(periods.tolist(), counts, strict=True)) else None
 
 
 class _Learning:
@@ -198,7 +200,7 @@ class _Learning:
     def _observed(
         self, pair: NDArray[Any], turns: NDArray[Any], values: NDArray[Any]
     ) -> tuple[Rows, NDArray[Any], NDArray[Any]] | None:
-        """Different observations, with the iterations that values depend on alone, and their pairs; None for too many."""
+        """Different observations, with the iterations that values depend on, and their pairs; None for too many."""
         depth = turns.shape[1]
         chosen = [(), *((at,) for at in range(depth - 1, -1, -1)), tuple(range(depth))]
         for at in chosen:
@@ -214,8 +216,7 @@ class _Learning:
         raise AssertionError("all iterations together determine a call")
 
     def _step(self, place: Place, domain: NDArray[Any]) -> Step:
-        step = self._loop(place, domain) if place.is_loop else self._call(place, domain)
-        return step
+        return self._loop(place, domain) if place.is_loop else self._call(place, domain)
 
     # ---- loops -------------------------------------------------------------------------------------------------------
 
@@ -342,7 +343,9 @@ class _Learning:
 
     def _message(self, step: Step, domain: NDArray[Any], present: NDArray[Any]) -> None:
         place, events, values = step.place, step.place.events, self.structure.values
-        observed = self._observed(self._pair[events], self.structure.turns[events, : place.depth], values["peer"][events])
+        observed = self._observed(
+            self._pair[events], self.structure.turns[events, : place.depth], values["peer"][events]
+        )
         rule = None
         if observed is not None:
             rows, peers, _ = observed
@@ -360,9 +363,7 @@ class _Learning:
         if step.code in SENDS:
             self._note(step, "size", self._number(events, place.depth, "size"))
 
-    def _number(
-        self, events: NDArray[Any], depth: int, name: str, values: NDArray[Any] | None = None
-    ) -> Rule | None:
+    def _number(self, events: NDArray[Any], depth: int, name: str, values: NDArray[Any] | None = None) -> Rule | None:
         values = self.structure.values[name][events] if values is None else values
         observed = self._observed(self._pair[events], self.structure.turns[events, :depth], values)
         return None if observed is None else self._find_number(observed[0], observed[1])
@@ -389,7 +390,7 @@ class _Learning:
                 of_ranks = calls.members[number - 1] if number <= len(calls.members) else {}
                 pairs += [at * 2**24 + rank for rank in of_ranks]
                 members += list(of_ranks.values())
-            rule = find_group(self._rows(numpy.array(pairs, dtype="int64")), numpy.zeros(0), members)
+            rule = find_group(self._rows(numpy.array(pairs, dtype="int64")), members)
             if rule is None:
                 unknown.append(number)
             else:
@@ -407,7 +408,7 @@ class _Requests:
 
 def _requests_of(structure: Structure) -> _Requests:
     """Which waits end which requests: all that are open of some places, or the first of them."""
-    places = [place for place in structure.root.calls()]
+    places = list(structure.root.calls())
     values, number_of = structure.values, {id(place): place.number for place in places}
     by_number = {number: place for place, number in ((p, number_of[id(p)]) for p in places)}
     begins = numpy.flatnonzero(values["completed_by"] >= 0)
@@ -421,30 +422,31 @@ def _requests_of(structure: Structure) -> _Requests:
     for source, waits in sources.items():
         lists[frozenset(waits)].append(source)
     names = {waits: "requests" if len(lists) == 1 else f"requests_{at + 1}" for at, waits in enumerate(lists)}
+    begun: dict[int, tuple[str, ...]]
     begun = {id(by_number[source]): (names[waits],) for waits, members in lists.items() for source in members}
     ended = {}
     for place in places:
         if place.signature is not None and place.signature[0] == "wait":
-            mine = [waits for waits in lists if number_of[id(place)] in waits]
-            members = [source for waits in mine for source in lists[waits]]
+            of_wait = [waits for waits in lists if number_of[id(place)] in waits]
+            members = [source for waits in of_wait for source in lists[waits]]
             form = _form_of_wait(structure, place, numpy.isin(values["number"][begins], members), begins)
-            ended[id(place)] = (form, tuple(names[waits] for waits in mine))
+            ended[id(place)] = (form, tuple(names[waits] for waits in of_wait))
     return _Requests(begun, ended)
 
 
 def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begins: NDArray[Any]) -> str:
     """all, first or last: which of the open requests a wait ends; empty for others."""
     values = structure.values
-    mine = begins[chosen]
-    after = values["completed_by"][mine]
+    begun = begins[chosen]
+    after = values["completed_by"][begun]
     at = place.events
     # Requests that have begun before every wait, and those of them that have ended.
-    open_before = numpy.searchsorted(mine, at) - numpy.searchsorted(numpy.sort(after), at)
+    open_before = numpy.searchsorted(begun, at) - numpy.searchsorted(numpy.sort(after), at)
     if (values["ended"][at] == open_before).all():
         return "all"
     if (values["ended"][at] != 1).any():
         return ""
-    order = numpy.argsort(after, kind="stable")  # requests by when they end
+    order = numpy.lexsort((after,))  # requests by when they end
     if (numpy.diff(order) > 0).all():
         return "first"
     return ""

@@ -1,7 +1,7 @@
 """Recordings as learning takes them: what every rank calls, in order, and how long it computes before each call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,18 @@ from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
-from lepaute.simulate.trace import Trace, read_trace
+from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.messages import CREATIONS, completions
+from lepaute.simulate.trace.reading import TraceParts
 from lepaute.simulate.trace.table import NOBODY
 
 SENDS, RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "irecv", "probe"))
 BETWEEN_TWO = SENDS | RECEIVES
 #: Collective operations that an application has a method for, by what recordings call them.
 METHODS = {
-    **{code: code for code in ("barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")},
+    **{
+        code: code for code in ("barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")
+    },
     **{f"{code}v": code for code in ("gather", "scatter", "allgather", "alltoall")},
     "create": "allgather",
 }
@@ -35,7 +38,7 @@ class Calls:
 
     rank, code, site : code and site into `codes` and `sites`; site -1: not recorded
     peer, tag, size  : peer -1 of calls without; size in bytes, of a block or a vector as applications take it
-    group            : of a collective operation, 0 for all ranks, else the number of its communicator on that rank
+    group            : of a collective operation, 0 for MPI_COMM_WORLD, else the number of its communicator on that rank
     before_s         : computing since the rank's call before, seconds, without waiting for a core
     duration_s       : of the call
     completed_by     : of a request the index of the call that ends it, else -1;  ended: requests that a call ends
@@ -59,55 +62,70 @@ class Calls:
     ended: NDArray[Any]
     codes: tuple[str, ...]
     sites: tuple[str, ...]
-    members: tuple[Mapping[int, tuple[int, ...]], ...] = field(default=())
+    members: tuple[Mapping[int, tuple[int, ...]], ...]
 
     def __len__(self) -> int:
         return len(self.rank)
 
 
 def read_calls(path: Path, parameters: Mapping[str, int]) -> Calls:
-    """Calls of a recording; raises InputError for what is no recording of a program, or cannot be an application."""
-    trace = read_trace(path)
-    if trace.metadata.get("source") == "simulation" and "calls" not in trace.metadata and not parameters.get("_any"):
-        pass  # the trace of a prediction has calls, too: tests learn from those
-    if trace.metadata.get("ended_by"):
+    """Calls of a recording, without those that have no effect, such as messages to nobody.
+
+    Raises InputError for what is no recording of a complete run, and for a call that no application has.
+    """
+    parts = TraceParts(path)
+    survey = Survey(parts, str(path), operations=False)
+    if survey.metadata.get("ended_by"):
         raise InputError(f"{path}: the run was cut short; learn takes recordings of runs that ended")
-    survey = Survey([trace], str(path), operations=False)
-    part = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
-    rows, codes = _expanded(trace, part)
-    chosen = _columns(trace, part, rows, codes, str(path))
-    names = tuple(dict.fromkeys(codes.tolist()))
-    numbers = {name: number for number, name in enumerate(names)}
-    group, members = _groups(survey, trace, rows, chosen)
-    passed = numpy.cumsum(part.seconds_between()[0])[rows]
-    rank = trace.rank[rows]
-    starts = numpy.flatnonzero(numpy.diff(rank, prepend=-1))
-    before = numpy.diff(passed, prepend=0.0)
-    offset = numpy.cumsum(part.seconds_between()[0])
-    first_rows = numpy.searchsorted(trace.rank, rank[starts])
-    before[starts] = passed[starts] - numpy.where(first_rows > 0, offset[first_rows - 1], 0.0)
-    sites = tuple(map(str, trace.metadata.get("sites") or ()))
-    site = getattr(trace, "site", None)
+    read: list[dict[str, NDArray[Any]]] = []
+    members: list[dict[int, tuple[int, ...]]] = []
+    before = 0  # calls of earlier parts
+    for trace in parts:
+        read.append(_calls_of(trace, survey, members, str(path)))
+        read[-1]["completed_by"] += numpy.where(read[-1]["completed_by"] >= 0, before, 0)
+        before += len(read[-1]["rank"])
+    columns = {name: numpy.concatenate([part[name] for part in read]) for name in read[0]}
+    codes, code = numpy.unique(columns.pop("words").astype(str), return_inverse=True)
     return Calls(
         path=path,
         ranks=survey.ranks,
         parameters=parameters,
-        metadata=trace.metadata,
-        rank=rank,
-        code=numpy.array([numbers[name] for name in codes.tolist()], dtype="int32"),
-        site=numpy.full(len(rows), -1) if site is None else site[rows],
-        peer=chosen["peer"],
-        tag=chosen["tag"],
-        size=chosen["size"],
-        group=group,
-        before_s=numpy.maximum(before, 0.0),
-        duration_s=numpy.where(numpy.diff(rows, prepend=-1) == 0, 0.0, trace.duration_s[rows]),
-        completed_by=chosen["completed_by"],
-        ended=chosen["ended"],
-        codes=names,
-        sites=sites,
-        members=members,
+        metadata=survey.metadata,
+        code=code.reshape(-1),
+        codes=tuple(codes.tolist()),
+        sites=tuple(map(str, survey.metadata.get("sites") or ())),
+        members=tuple(members),
+        **columns,
     )
+
+
+def _calls_of(
+    trace: Trace, survey: Survey, members: list[dict[int, tuple[int, ...]]], where: str
+) -> dict[str, NDArray[Any]]:
+    """Columns of the calls of some ranks; members: gets the communicators that they use."""
+    part = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
+    rows, words = _expanded(trace, part)
+    columns = _columns(trace, part, rows, words, where)
+    kept = numpy.flatnonzero((columns["peer"] != NOBODY) & ((words != "wait") | (columns["ended"] > 0)))
+    place = numpy.full(len(rows) + 1, -1)
+    place[kept] = numpy.arange(len(kept))
+    columns = {name: values[kept] for name, values in columns.items()}
+    columns["completed_by"] = place[columns["completed_by"]]
+    rows = rows[kept]
+    passed = numpy.cumsum(part.seconds_between()[0])  # of calls without effect it counts with the next one
+    starts = numpy.flatnonzero(numpy.diff(trace.rank[rows], prepend=-1))
+    before_s = numpy.diff(passed[rows], prepend=0.0)
+    first = numpy.searchsorted(trace.rank, trace.rank[rows[starts]])
+    before_s[starts] = passed[rows[starts]] - numpy.where(first > 0, passed[first - 1], 0.0)
+    return {
+        **columns,
+        "words": words[kept],
+        "rank": trace.rank[rows],
+        "site": trace.site[rows],
+        "group": _groups(survey, trace, rows, members),
+        "before_s": numpy.maximum(before_s, 0.0),
+        "duration_s": numpy.where(numpy.diff(rows, prepend=-1) == 0, 0.0, trace.duration_s[rows]),
+    }
 
 
 def _expanded(trace: Trace, part: RecordedPart) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -126,7 +144,7 @@ def _expanded(trace: Trace, part: RecordedPart) -> tuple[NDArray[Any], NDArray[A
     order = numpy.concatenate((plain * 4, send * 4, send * 4 + 1, send * 4 + 2))
     three = (numpy.full(len(send), word, dtype=object) for word in ("irecv", "isend", "wait"))
     codes = numpy.concatenate((of_plain, *three))
-    by_order = numpy.argsort(order, kind="stable")
+    by_order = numpy.lexsort((order,))
     return rows[by_order], codes[by_order]
 
 
@@ -150,15 +168,13 @@ def _columns(
         row = int(rows[numpy.flatnonzero(codes == unknown[0])[0]])
         at = seconds(float(trace.start_s[row]))
         raise InputError(
-            f"{where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at {at}, has no counterpart in "
-            "an application of one's own; a replay has it: lepaute predict trace"
+            f"{where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at {at}, has no counterpart "
+            "in an application of one's own; a replay has it: lepaute predict trace"
         )
     at_row = numpy.full(len(trace), -1)
     at_row[rows[does == Does.ENDS]] = numpy.flatnonzero(does == Does.ENDS)
     done = completions(trace)[rows]
-    completed_by = numpy.where(
-        (does == Does.BEGINS) & (done >= 0), at_row[done], -1
-    )
+    completed_by = numpy.where((does == Does.BEGINS) & (done >= 0), at_row[done], -1)
     both = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes != "wait"))
     waits = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes == "wait"))
     completed_by[both] = waits[numpy.searchsorted(waits, both)] if len(both) else completed_by[both]
@@ -166,67 +182,36 @@ def _columns(
     return {"peer": peer, "tag": tag, "size": size, "completed_by": completed_by, "ended": ended}
 
 
-def without_effect(calls: Calls) -> Calls:
-    """The calls without waits for no request and without messages from or to nobody; their computing goes on."""
-    is_wait = numpy.array([name == "wait" for name in calls.codes] or [False])[calls.code]
-    kept = numpy.flatnonzero((calls.peer != NOBODY) & ~(is_wait & (calls.ended == 0)))
-    place = numpy.full(len(calls) + 1, -1)
-    place[kept] = numpy.arange(len(kept))
-    passed = numpy.cumsum(calls.before_s)
-    rank = calls.rank[kept]
-    before = numpy.diff(passed[kept], prepend=0.0)
-    starts = numpy.flatnonzero(numpy.diff(rank, prepend=-1))
-    first = numpy.searchsorted(calls.rank, rank[starts])
-    before[starts] = passed[kept[starts]] - numpy.where(first > 0, passed[first - 1], 0.0)
-    columns = {
-        name: getattr(calls, name)[kept]
-        for name in ("rank", "code", "site", "peer", "tag", "size", "group", "duration_s", "ended")
-    }
-    return Calls(
-        **{name: getattr(calls, name) for name in ("path", "ranks", "parameters", "metadata", "codes", "sites", "members")},
-        **columns,
-        before_s=before,
-        completed_by=place[calls.completed_by[kept]],
-    )
-
-
 def _groups(
-    survey: Survey, trace: Trace, rows: NDArray[Any], chosen: Mapping[str, NDArray[Any]]
-) -> tuple[NDArray[Any], tuple[Mapping[int, tuple[int, ...]], ...]]:
-    """Communicator of every call: 0 for all ranks; of others the order in which a rank first uses them, from 1."""
-    del chosen
+    survey: Survey, trace: Trace, rows: NDArray[Any], members: list[dict[int, tuple[int, ...]]]
+) -> NDArray[Any]:
+    """Communicator of every call: 0 for MPI_COMM_WORLD; of others the order in which a rank first uses them, from 1."""
     group = numpy.zeros(len(rows), dtype="int64")
-    is_everyone = numpy.array([len(members) == survey.ranks for members in survey.members])
     comm = trace.comm[rows].clip(0)
-    number = numpy.zeros(int(comm.max(initial=0)) + 1, dtype="int64")
-    for recorded, at in survey.number.items():
-        if recorded < len(number):
-            number[recorded] = at
     met = numpy.isin([CALLS[name].does if name in CALLS else Does.NOTHING for name in trace.names] or [0], MEETINGS)
-    sub = numpy.flatnonzero(met[trace.name[rows]] & ~is_everyone[number[comm]])
-    members: list[dict[int, tuple[int, ...]]] = []
-    for rank in numpy.unique(trace.rank[rows[sub]]).tolist():
-        of_rank = sub[trace.rank[rows[sub]] == rank]
-        which = number[comm[of_rank]]
-        values, first = numpy.unique(which, return_index=True)
+    sub = numpy.flatnonzero(met[trace.name[rows]] & (comm > 0))
+    bounds = numpy.flatnonzero(numpy.diff(trace.rank[rows[sub]], prepend=-1))
+    for of_rank in numpy.split(sub, bounds[1:]) if len(sub) else ():
+        values, first = numpy.unique(comm[of_rank], return_index=True)
         for place, at in enumerate(numpy.argsort(first).tolist()):
-            group[of_rank[which == values[at]]] = place + 1
+            group[of_rank[comm[of_rank] == values[at]]] = place + 1
             if place == len(members):
                 members.append({})
-            members[place][rank] = tuple(sorted(survey.members[int(values[at])]))
-    return group, tuple(members)
+            ranks = survey.members[survey.number[int(values[at])]]
+            members[place][int(trace.rank[rows[of_rank[0]]])] = tuple(sorted(ranks))
+    return group
 
 
 def read_all(paths: Sequence[Path], parameters: Sequence[Mapping[str, int]]) -> list[Calls]:
     """Calls of all recordings, the fewest ranks first; raises InputError for two of one size."""
-    recordings = [without_effect(read_calls(path, known)) for path, known in zip(paths, parameters, strict=True)]
+    recordings = [read_calls(path, known) for path, known in zip(paths, parameters, strict=True)]
     recordings.sort(key=lambda calls: calls.ranks)
     for calls in recordings:
         if not len(calls):
             raise InputError(f"{calls.path}: no rank calls MPI")
     if len({calls.ranks for calls in recordings}) < 2 and len({tuple(c.parameters.items()) for c in recordings}) < 2:
         raise InputError(
-            f"{recordings[0].path}: all recordings are of {ranks_text(recordings[0].ranks)}: what depends on their number "
-            "is seen in two numbers or more, such as 4, 8 and 16"
+            f"{recordings[0].path}: all recordings are of {ranks_text(recordings[0].ranks)}: what depends on their "
+            "number is seen in two numbers or more, such as 4, 8 and 16"
         )
     return recordings

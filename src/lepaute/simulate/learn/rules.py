@@ -56,7 +56,11 @@ def _probe(rows: Rows) -> Rows:
 
 
 def _with_rivals(
-    rows: Rows, holding: Sequence[tuple[int, str]], values_at: "Iterable[tuple[int, NDArray[Any]]]", count: int, **more: Any
+    rows: Rows,
+    holding: Sequence[tuple[int, str]],
+    values_at: "Iterable[tuple[int, NDArray[Any]]]",
+    count: int,
+    **more: Any,
 ) -> Rule:
     """The first rule that holds; values_at: places in the grammar and what they give at larger numbers of ranks."""
     probed = dict(values_at)
@@ -64,7 +68,8 @@ def _with_rivals(
     rivals, decided_at = [], 0
     size = _probe(rows).size
     for at, rival in others:
-        differ = numpy.flatnonzero(probed[at] != probed[place]) if at in probed and place in probed else []
+        parts = at in probed and place in probed
+        differ = numpy.flatnonzero(probed[at] != probed[place]) if parts else numpy.zeros(0, "int64")
         if len(differ):
             rivals.append(rival)
             decided_at = min(decided_at or 2**40, int(size[differ].min()))
@@ -153,7 +158,9 @@ def find_peer(rows: Rows, peers: NDArray[Any]) -> Rule | None:
     rings = numpy.unique(((peers - rows.rank) % rows.size)[some])
     back = numpy.unique(((rows.rank - peers) % rows.size)[some])
     plain = offsets.tolist() if len(offsets) == 1 else []
-    around = [*(rings.tolist() if len(rings) == 1 else []), *(-back).tolist()] if len(back) == 1 or len(rings) == 1 else []
+    around = (
+        [*(rings.tolist() if len(rings) == 1 else []), *(-back).tolist()] if len(back) == 1 or len(rings) == 1 else []
+    )
     around = [ring for ring in around if ring and (len(rings) == 1 if ring > 0 else len(back) == 1)]
     holding = [
         (at, term.text, optional)
@@ -179,7 +186,7 @@ def find_predicate(rows: Rows, holds: NDArray[Any]) -> Rule | None:
     return _with_rivals(rows, holding, probed, 2)
 
 
-def find_group(rows: Rows, first_member: NDArray[Any], members: Sequence[tuple[int, ...]]) -> Rule | None:
+def find_group(rows: Rows, members: Sequence[tuple[int, ...]]) -> Rule | None:
     """Rule for the colour by which all ranks are divided; members: of the communicator of every observation."""
     holding = []
     for at, term in enumerate(group_terms(rows)):
@@ -191,7 +198,6 @@ def find_group(rows: Rows, first_member: NDArray[Any], members: Sequence[tuple[i
             for size, colour, group in zip(rows.size.tolist(), term.value.tolist(), members, strict=True)
         ):
             holding.append((at, term.text))
-    del first_member
     if not holding:
         return None
     probed = ((at, term.value) for at, term in enumerate(group_terms(_probe(rows))) if len(holding) > 1)
@@ -216,31 +222,31 @@ def _offsets(rows: Rows, lists: Sequence[tuple[int, ...]], *, periodic: bool) ->
     sides, at = rows.grid
     before: dict[tuple[int, ...], set[tuple[int, ...]]] = defaultdict(set)
     for row, peers in enumerate(lists):
-        shape, here = [int(side[row]) for side in sides], [int(each[row]) for each in at]
+        shape, here = [int(side[row]) for side in sides], [int(coordinate[row]) for coordinate in at]
         if periodic and min(shape) < 3:
             continue  # both ways lead to the same rank
         path = []
         for peer in peers:
-            rest, there = peer, []
+            quotient, there = peer, []
             for side in reversed(shape):
-                there.append(rest % side)
-                rest //= side
+                there.append(quotient % side)
+                quotient //= side
             step = [to - of for to, of in zip(reversed(there), here, strict=True)]
             if periodic:
                 step = [(by + 1) % side - 1 for by, side in zip(step, shape, strict=True)]
             if any(abs(by) > 1 for by in step):
                 return ()
             path.append(tuple(step))
-        for place, step in enumerate(path):
-            before[step].update(path[:place])
+        for place, offset in enumerate(path):
+            before[offset].update(path[:place])
     ordered: list[tuple[int, ...]] = []
     waiting = sorted(before)
     while waiting:
-        step = next((step for step in waiting if before[step] <= set(ordered)), None)
-        if step is None:
+        ready = [offset for offset in waiting if before[offset] <= set(ordered)]
+        if not ready:
             return ()
-        ordered.append(step)
-        waiting.remove(step)
+        ordered.append(ready[0])
+        waiting.remove(ready[0])
     return tuple(ordered)
 
 
@@ -252,9 +258,7 @@ def _neighbours_hold(
         rows.at([at + by for at, by in zip(coordinates, offset, strict=True)], periodic=periodic) for offset in offsets
     ]
     at_once = numpy.stack(columns, axis=1).tolist()
-    return all(
-        tuple(peer for peer in row if peer >= 0) == peers for row, peers in zip(at_once, lists, strict=True)
-    )
+    return all(tuple(peer for peer in row if peer >= 0) == peers for row, peers in zip(at_once, lists, strict=True))
 
 
 def is_stencil(offsets: Sequence[tuple[int, ...]]) -> int:

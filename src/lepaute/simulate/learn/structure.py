@@ -1,7 +1,7 @@
 """One structure for all ranks of all recordings: loops and calls, some of which a rank may leave out.
 
 The folded sequences of ranks differ where calls are conditional, such as a message over the border of a grid. They are
-aligned, the longest first, as texts are compared: what matches becomes one place, all else a place that some ranks have.
+aligned, the longest first, as texts are compared: what matches becomes one place, all else one that some ranks have.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,6 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.text import counted
 from lepaute.simulate.learn.folding import Folded, fold
 from lepaute.simulate.learn.reading import Calls
 
@@ -138,7 +137,7 @@ def structure_of(recordings: Sequence[Calls]) -> Structure:
                     places.append(place)
                 table[which * width + at] = place.number
     number = table[shape_of[sequence] * width + local]
-    order = numpy.argsort(number, kind="stable")
+    order = numpy.lexsort((number,))
     bounds = numpy.searchsorted(number[order], numpy.arange(len(places) + 1))
     for at, place in enumerate(places):
         place.events = order[bounds[at] : bounds[at + 1]]
@@ -146,7 +145,10 @@ def structure_of(recordings: Sequence[Calls]) -> Structure:
     values = {name: numpy.concatenate([getattr(calls, name) for calls in recordings]) for name in names}
     starts = numpy.cumsum([0, *map(len, recordings)])
     values["completed_by"] = numpy.concatenate(
-        [numpy.where(calls.completed_by >= 0, calls.completed_by + start, -1) for calls, start in zip(recordings, starts)]
+        [
+            numpy.where(calls.completed_by >= 0, calls.completed_by + start, -1)
+            for calls, start in zip(recordings, starts[:-1], strict=True)
+        ]
     )
     structure = Structure(list(recordings), root, recording, rank, turns, values)
     structure.renumber()
@@ -161,8 +163,8 @@ def _set_depth(place: Place, depth: int) -> None:
 
 def _irregular(recordings: Sequence[Calls], folded: Folded) -> str:
     return (
-        f"{recordings[-1].path}: its calls do not repeat themselves: {counted(len(folded.top), 'call or loop', 'calls or loops')} "
-        "remain; a replay takes them as they are: lepaute predict trace"
+        f"{recordings[-1].path}: its calls do not repeat themselves: {len(folded.top)} calls and loops remain; a "
+        "replay takes them as they are: lepaute predict trace"
     )
 
 
@@ -177,19 +179,19 @@ def _signatures(recordings: Sequence[Calls]) -> tuple[list[tuple[Any, ...]], NDA
         key = (calls.code.astype("int64") << 40) + (calls.group << 32) + (site + 1)
         _, first, inverse = numpy.unique(key, return_index=True, return_inverse=True)
         texts = [calls.sites[int(site[at])] if site[at] >= 0 else "" for at in first.tolist()]
-        bases.append([(calls.codes[calls.code[at]], int(calls.group[at]), text) for at, text in zip(first.tolist(), texts)])
+        columns = (calls.code[first].tolist(), calls.group[first].tolist(), texts)
+        bases.append([(calls.codes[code], group, text) for code, group, text in zip(*columns, strict=True)])
         which.append(inverse.reshape(-1))
         pairs = numpy.unique(numpy.stack((which[-1], calls.tag)), axis=1)
         seen: dict[tuple[Any, ...], set[int]] = {}
         for at, tag in pairs.T.tolist():
             seen.setdefault(bases[-1][at], set()).add(tag)
         tags.append(seen)
-    everywhere = set.intersection(*({base for base, known in seen.items()} for seen in tags))
-    by_tag = {base for base in everywhere if all(seen[base] == tags[-1][base] for seen in tags)}
+    by_tag = {base for base, last in tags[-1].items() if all(seen.get(base, last) == last for seen in tags)}
     known: dict[tuple[Any, ...], int] = {}
     symbols = []
     for calls, base, inverse in zip(recordings, bases, which, strict=True):
-        tagged = numpy.array([each in by_tag for each in base] or [False])[inverse]
+        tagged = numpy.array([signature in by_tag for signature in base] or [False])[inverse]
         key = (inverse.astype("int64") << 32) + numpy.where(tagged, calls.tag + 1, 0)
         _, first, again = numpy.unique(key, return_index=True, return_inverse=True)
         numbers = []
@@ -253,7 +255,9 @@ class _Merger:
     def _best(self, places: Sequence[Place], symbols: Sequence[int]) -> tuple[tuple[float, ...], list[tuple[int, int]]]:
         """The best alignment: its score, and pairs of places and symbols."""
         rows, columns = len(places), len(symbols)
-        pair = numpy.array([[self._score(place, symbol) for symbol in symbols] for place in places]).reshape(rows, columns)
+        pair = numpy.array([[self._score(place, symbol) for symbol in symbols] for place in places]).reshape(
+            rows, columns
+        )
         best = numpy.zeros((rows + 1, columns + 1))
         for i in range(rows - 1, -1, -1):
             for j in range(columns - 1, -1, -1):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from lepaute.kit.text import duration, percent, ranks_text, significant
+from lepaute.kit.text import duration, percent, ranks_text
 from lepaute.simulate.learn.costs import CostModel
 from lepaute.simulate.learn.grammar import Layout, place_text
 from lepaute.simulate.learn.learning import ROOTED, Learnt, Step
@@ -36,6 +36,7 @@ class _File:
 
     learnt: Learnt
     costs: Mapping[int, CostModel]
+    recorded_on: str
     fields: dict[str, tuple[str, str]] = field(default_factory=dict)  # default, help
     works: dict[int, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of peers by their text
@@ -54,9 +55,12 @@ def class_name(program: str) -> str:
     return name if name[:1].isalpha() else f"Program{name}"
 
 
-def program_text(learnt: Learnt, costs: Mapping[int, CostModel], caveats: Sequence[str] = ()) -> str:
-    """Text of the file; caveats: lines for the docstring, on what no rule explains."""
-    made = _File(learnt, costs)
+def program_text(learnt: Learnt, costs: Mapping[int, CostModel], recorded_on: str, caveats: Sequence[str] = ()) -> str:
+    """Text of the file.
+
+    recorded_on : the platform of the recordings; empty: not known;  caveats: lines on what no rule explains
+    """
+    made = _File(learnt, costs, recorded_on)
     made.steps = _main_loop(learnt)
     made.waiting = sorted(learnt.groups)
     _name_counts(made)
@@ -87,7 +91,9 @@ def _main_loop(learnt: Learnt) -> Step | None:
 def _name_counts(made: _File) -> None:
     """Iterations that are the same in all recordings as fields of the class."""
     loops = [step for step in made.learnt.root.children if step.place.is_loop and step.count is not None]
-    loops = [step for step in loops if step.count is not None and step.count.text.isdigit() and int(step.count.text) > 2]
+    loops = [
+        step for step in loops if step.count is not None and step.count.text.isdigit() and int(step.count.text) > 2
+    ]
     for number, step in enumerate(loops, 1):
         assert step.count is not None
         name = "iterations" if len(loops) == 1 else f"iterations_{number}"
@@ -111,7 +117,7 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
     program = str(recordings[-1].metadata.get("application") or "a program")
     yield f"class {class_name(program)}(lp.Application):"
     counts = ", ".join(str(calls.ranks) for calls in recordings[:-1])
-    yield f'    """{program}, learnt from recordings on {counts + " and " if counts else ""}{ranks_text(recordings[-1].ranks)}.'
+    yield f'    """{program}, learnt from recordings on {counts} and {ranks_text(recordings[-1].ranks)}.'
     yield ""
     yield from (f"    {line}" for line in caveats)
     if caveats:
@@ -128,21 +134,17 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
         yield f"    {name}: int = {learnt.parameters[name][-1]}"
     for name, (default, _) in made.fields.items():
         yield f"    {name}: int = {default}"
-    platform = recordings[-1].metadata.get("platform")
     if made.works:
-        yield f"    recorded_on = {str(platform or '')!r}  # the platform of the recordings; empty: not known"
+        yield f"    recorded_on = {made.recorded_on!r}  # the platform of the recordings; empty: not known"
     steps = {id(step): step for step in learnt.root.steps()}
     for at, name in made.works.items():
         model = made.costs[at]
         seen = ", ".join(f"{ranks}: {duration(seconds)}" for ranks, seconds in model.points)
         yield f"    # {percent(model.share)} of computing, {_place(steps[at])}; mean by ranks {seen}"
         bounds = [ranks for ranks, _ in model.points]
-        known = f"recorded=({min(bounds)}, {max(bounds)}), extrapolation={_number(model.slope)}"
-        yield f"    {name} = lp.Cost({_number(_unit(model))}, error={_number(model.error)}, noise={_number(model.noise)}, {known})"
-
-
-def _unit(model: CostModel) -> float:
-    return model.factor or model.constant
+        known = f"error={_number(model.error)}, noise={_number(model.noise)}, recorded=({min(bounds)}, {max(bounds)})"
+        unit = _number(model.factor or model.constant)
+        yield f"    {name} = lp.Cost({unit}, {known}, extrapolation={_number(model.slope)})"
 
 
 def _number(value: float) -> str:
@@ -179,7 +181,8 @@ def _prologue(made: _File, body: Sequence[str]) -> Iterator[str]:
     yield from _grid_lines(layout, words)
     for _, rule in made.lists.values():
         if rule.layout is not None and not layout.order:
-            yield f"{'ring' if rule.periodic else 'here'} = me.cartesian((me.size,){', periodic=True' if rule.periodic else ''})"
+            name, more = ("ring", ", periodic=True") if rule.periodic else ("here", "")
+            yield f"{name} = me.cartesian((me.size,){more})"
             break
     for text, name in made.names.items():
         yield f"{name} = {text}"
@@ -290,7 +293,7 @@ def _over_neighbours(made: _File, step: Step) -> Iterator[str]:
 
 
 def _neighbours(made: _File, step: Step) -> str:
-    """Name of the list of neighbours and bytes, of which the prologue has the text; receives have that of their sends."""
+    """Name of the list of neighbours and bytes, which the prologue makes; receives have that of their sends."""
     if step.code not in SENDS:
         sends = (other for other in made.learnt.root.steps() if other.code in SENDS and other.sizes)
         step = next((other for other in sends if other.peer == step.peer and other.tags == step.tags), step)
@@ -317,7 +320,7 @@ def _neighbours_text(step: Step) -> str:
     places = [place_text(offset, names, periodic=rule.periodic) for offset in rule.offsets]
     columns = (places, sizes, [tag.text for tag in step.tags]) if step.tags else (places, sizes)
     rows = ", ".join(f"({', '.join(row)})" for row in zip(*columns, strict=True))
-    return f"[each for each in [{rows}] if each[0] is not None]"
+    return f"[entry for entry in [{rows}] if entry[0] is not None]"
 
 
 def _exchange(made: _File, steps: Sequence[Step]) -> str | None:
@@ -327,24 +330,28 @@ def _exchange(made: _File, steps: Sequence[Step]) -> str | None:
     receives, sends, wait = steps
     if wait.code != "wait" or wait.wait != "all" or any(len(step.children) != 1 for step in (receives, sends)):
         return None
-    one, other = receives.children[0], sends.children[0]
+    receive, send = receives.children[0], sends.children[0]
     lists = [step.count is not None and step.count.text == "neighbours" for step in (receives, sends)]
-    alike = one.code == "irecv" and other.code == "isend" and one.peer == other.peer and _tag(one) == _tag(other)
-    alike = alike and not one.tags and not other.tags
-    if not all(lists) or not alike or not one.requests == other.requests == wait.requests:
+    same = (
+        receive.code == "irecv" and send.code == "isend" and receive.peer == send.peer and _tag(receive) == _tag(send)
+    )
+    same = same and not receive.tags and not send.tags
+    if not all(lists) or not same or not receive.requests == send.requests == wait.requests:
         return None
-    tag = "" if _tag(one) == "0" else f", {_tag(one)}"
-    return f"yield me.exchange({_neighbours(made, other)}{tag})"
+    tag = "" if _tag(receive) == "0" else f", {_tag(receive)}"
+    return f"yield me.exchange({_neighbours(made, send)}{tag})"
 
 
 def _size(step: Step) -> str:
-    """Bytes of a call; where they follow no rule, of a message drawn from those recorded, of a collective one their mean."""
+    """Bytes of a call; without a rule those of messages are drawn from the recorded ones, else it is their mean."""
     values = step.unexplained.get("size")
     if values is None:
         return step.size.text if step.size is not None else "8"
     if step.code not in SENDS:
         return str(round(float(values.mean())))
-    return f"me.random.choice({[round(float(size)) for size in numpy.quantile(values, numpy.linspace(0.05, 0.95, 10))]})"
+    return (
+        f"me.random.choice({[round(float(size)) for size in numpy.quantile(values, numpy.linspace(0.05, 0.95, 10))]})"
+    )
 
 
 def _tag(step: Step) -> str:
@@ -374,6 +381,10 @@ def _call(made: _File, step: Step) -> Iterator[str]:
     elif step.code == "create" and made.waiting and not step.group:
         number = made.waiting.pop(0)
         colour = made.learnt.groups[number].text
+        if colour == "0":
+            made.groups[number] = "me"
+            yield _collective(made, step)
+            return
         name = {"y": "row", "x": "column"}.get(colour, f"group_{number}")
         made.groups[number] = name
         yield f"{name} = yield me.split({colour}, me.rank)"
@@ -397,7 +408,11 @@ def _message(step: Step, peer: str, size: str, tag: str) -> str:
         made = f"me.{code}({peer}, {size}{with_tag}{', synchronous=True' if step.code == 'ssend' else ''})"
     else:
         made = f"me.{step.code}({peer}{with_tag})"
-    return f"{step.requests[0]}.append((yield {made}))" if step.code in ("isend", "irecv") and step.requests else f"yield {made}"
+    return (
+        f"{step.requests[0]}.append((yield {made}))"
+        if step.code in ("isend", "irecv") and step.requests
+        else f"yield {made}"
+    )
 
 
 def _peer(made: _File, rule: Rule) -> str:
@@ -411,8 +426,3 @@ def _peer(made: _File, rule: Rule) -> str:
             name = f"peer_{len(made.names) + 1}"
         made.names[rule.text] = name
     return made.names[rule.text]
-
-
-def shown(value: float) -> str:
-    """A figure of a table."""
-    return significant(value, 3)

@@ -2,6 +2,7 @@
 
 values      grids and costs, what parameters and computing are made of
 measured    what a recording tells of computing between two calls
+recorded    costs of recordings, on other machines and numbers of ranks
 rank        what `run(self, me)` has in `me`
 laying      from the class to what the core runs, where the course of the ranks is known beforehand
 stepping    the same step by step, where it depends on what messages bring
@@ -29,16 +30,14 @@ from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
-from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_costs, kernel_of
+from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_costs
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 
 if TYPE_CHECKING:
-    from lepaute import _core
-    from lepaute.simulate.apps.own import checking, laying, rank
-    from lepaute.simulate.apps.replay import own_code as own_codes
+    from lepaute.simulate.apps.own import checking, laying, rank, recorded
     from lepaute.simulate.engine import SimulatedRun
 else:
-    own_codes = later("lepaute.simulate.apps.replay.own_code")
+    recorded = later("lepaute.simulate.apps.own.recorded")
     laying = later("lepaute.simulate.apps.own.laying")
     rank, checking = later("lepaute.simulate.apps.own.rank"), later("lepaute.simulate.apps.own.checking")
 
@@ -74,45 +73,22 @@ class OwnBehaviour(LaidBehaviour):
         return costs_of(self.application)
 
     @cached_property
-    def _errors_beyond(self) -> dict[str, float]:
-        """By cost its relative error on other numbers of ranks than it was measured on."""
-        ranks = self.application.ranks
-        return {cost.name: min(cost.extrapolation_error(ranks), 2.0) for cost in declared_costs(self.application)}
-
-    @cached_property
-    def _factor(self) -> "own_codes.Factor | None":
-        """Time of the costs on the platform over that where they were recorded; None where they are as given."""
-        recorded_on = self.application.recorded_on
-        if recorded_on is None:
-            return None
-        if not recorded_on:
-            return own_codes.of_anywhere("an unknown machine")
-        return own_codes.of_platform(recorded_on, self.platform, self.application.ranks)
-
-    def _kernels(self) -> "list[_core.MachineKernel]":
-        made, factor = [], self._factor
-        for name, seconds, *others in self._costs:
-            kernel = kernel_of((name, seconds * (factor.middle if factor else 1.0), *others), self.platform)  # type: ignore[arg-type]
-            kernel.extrapolation_relative_sd = self._errors_beyond[name]
-            if factor is not None:
-                kernel.own_code_relative_sd, kernel.as_recorded = factor.relative_sd, factor.same
-            made.append(kernel)
-        return made
+    def _recorded(self) -> "recorded.Recorded":
+        return recorded.Recorded(self.application, self._platform)
 
     @property
     def kernels(self) -> Kernels:
+        beyond = self._recorded.extrapolation
         return Kernels(
             self.laid().uses_kernels,
-            (*self._costs, self.application.recorded_on, *self._errors_beyond.values()),
-            self._kernels,
+            (*self._costs, self.application.recorded_on, *beyond.values()),
+            lambda: self._recorded.kernels(self._costs),
             tuple(name for name, seconds, error, _, _ in self._costs if seconds > 0.0 and error == 0.0),
-            extrapolated=tuple(name for name, error in self._errors_beyond.items() if error > 0.0),
+            extrapolated=tuple(name for name, error in beyond.items() if error > 0.0),
         )
 
     def proviso(self, run: "SimulatedRun") -> str:
-        if self._factor is None or self._factor.known:
-            return ""
-        return f"on {self.platform.name}, its code taking {self._factor.low:g} to {self._factor.high:g} times as long as recorded"
+        return self._recorded.proviso
 
     @property
     def draws(self) -> frozenset[str]:
@@ -120,8 +96,7 @@ class OwnBehaviour(LaidBehaviour):
             "discrepancy": any(error > 0.0 for _, _, error, _, _ in self._costs),
             "noise": any(noise > 0.0 for _, _, _, noise, _ in self._costs),
             "course": self.laid().draws,
-            "extrapolation": any(self._errors_beyond.values()),
-            "own_code": self._platform is not None and self._factor is not None and self._factor.relative_sd > 0.0,
+            **self._recorded.layers,
         }
         return frozenset(name for name, does in varies.items() if does)
 
@@ -155,28 +130,23 @@ class OwnBehaviour(LaidBehaviour):
         return Stepping(self.application, seed).begin()
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        told = self.laid().caveats(self.application)
-        if self._factor is not None:
-            told.append(f"computing takes {self._factor.words}")
-        if spans := {cost.recorded for cost in declared_costs(self.application) if self._errors_beyond[cost.name]}:
-            fewest, most = min(filter(None, spans))
-            told.append(f"{fewest} to {ranks_text(most)} recorded, {self.application.ranks} asked: computing is extrapolated")
+        lines = self.laid().caveats(self.application) + self._recorded.warnings
         for cost in declared_costs(self.application):
             found: Any = getattr(cost, "stretches", None)
             if found is not None and found.platform != self.platform.name:
                 where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
-                told.append(
+                lines.append(
                     f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
                     f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
                 )
         nodes = self.platform.nodes
         shared = [name for name, _, _, _, memory_share in self._costs if memory_share > 0.0]
         if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
-            told.append(
+            lines.append(
                 f"the memory share of {', '.join(shared)} changes nothing: {self.platform.name} has no "
                 "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
             )
-        return told
+        return lines
 
 
 class Application(applications.Application):
@@ -332,7 +302,9 @@ def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str
         return option(about, parse=Grid, default=None if default is MISSING else str(default))
     if kind is int:
         also = ("--np",) if name == "ranks" else ()
-        return option(about, also=also, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
+        return option(
+            about, also=also, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default)
+        )
     if kind is bool:
         flag = name.replace("_", "-")
         return option(about, name=f"{flag}/--no-{flag}")

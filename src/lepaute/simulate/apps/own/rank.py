@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import plain
-from lepaute.simulate.apps.own.values import Cost, Grid, balanced_sides
+from lepaute.simulate.apps.own.sides import balanced_sides
+from lepaute.simulate.apps.own.values import Cost, Grid
 
 if TYPE_CHECKING:
     from lepaute.simulate.apps.own.laying import Track

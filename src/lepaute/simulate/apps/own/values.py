@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from math import log2, prod
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +12,7 @@ from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, plain, texts
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted
+from lepaute.simulate.apps.own.sides import check_span
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -56,22 +57,6 @@ class Grid(tuple[int, ...]):
         return f"Grid({str(self)!r})"
 
 
-def balanced_sides(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """Sides of a grid, largest first, as Open MPI's MPI_Dims_create: prime factors, the largest first, go each to the
-    side that is smallest so far."""
-    factors, rest, factor = [], ranks, 2
-    while rest > 1:
-        if rest % factor == 0:
-            factors.append(factor)
-            rest //= factor
-        else:
-            factor = factor + 1 if factor * factor <= rest else rest
-    sides = [1] * dimensions
-    for factor in reversed(factors):
-        sides[sides.index(min(sides))] *= factor
-    return tuple(sorted(sides, reverse=True))
-
-
 @dataclass(frozen=True, eq=False)
 class Cost:
     """Cost of a unit of some computing, as a class attribute of an application: it is named by that.
@@ -84,7 +69,7 @@ class Cost:
     memory_share : of it that waits for memory, which is faster where fewer ranks share a node; counts where the
         platform knows its memory bandwidth (nodes.memory_bandwidth_Bps)
     recorded : smallest and largest number of ranks that it was measured on
-    extrapolation : further relative standard error for each doubling of ranks beyond `recorded`: in the layer of that name
+    extrapolation : further relative standard error for each doubling of ranks beyond `recorded`: in that layer
 
     Raises
     ------
@@ -108,20 +93,7 @@ class Cost:
             if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= most:
                 raise InputError(f"{what} of a Cost is {given!r:.80}; it is a number from 0 to {most:g}")
             object.__setattr__(self, what, float(given))
-        if self.recorded is None and self.extrapolation:
-            raise InputError("extrapolation of a Cost counts beyond `recorded`, two numbers of ranks; give both")
-        if self.recorded is not None:
-            ranks = tuple(map(plain, self.recorded)) if isinstance(self.recorded, tuple | list) else ()
-            if len(ranks) != 2 or not all(type(count) is int for count in ranks) or not 1 <= ranks[0] <= ranks[1]:
-                raise InputError(f"recorded of a Cost is {self.recorded!r:.80}; it is the fewest and the most ranks")
-            object.__setattr__(self, "recorded", ranks)
-
-    def extrapolation_error(self, ranks: int) -> float:
-        """Relative standard error of its use on so many ranks, by doublings beyond those that it was measured on."""
-        if self.recorded is None:
-            return 0.0
-        fewest, most = self.recorded
-        return self.extrapolation * log2(max(ranks / most, fewest / ranks, 1.0))
+        object.__setattr__(self, "recorded", check_span(self.recorded, self.extrapolation))
 
     @staticmethod
     def measured(
