@@ -262,13 +262,13 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     refused = frame[~frame["learnt"]]
-    reasons = "; ".join(f"{row.program}: {row.reason}" for row in refused.itertuples())
+    reasons = "; ".join(f"{row.program} ({str(row.reason).split(': ')[1][:80]} ...)" for row in refused.itertuples())
     return f"""## Applications learnt from recordings
 
     .venv/bin/python validation/{STUDY}.py --nas FOLDER --extrap PROGRAM
 
-Learnt from 2, 4, 8 and 16 ranks, which shared the cores of one machine, against emulations on 64 and 256 ranks of
-`dahu-2020-01` with `network.flow_factor=scale`. Difference: predicted / emulated − 1. Refused: {reasons or "none"}.
+Learnt from 2, 4, 8 and 16 ranks on the cores of one machine, against emulations on 64 and 256 ranks of `dahu-2020-01`
+with `network.flow_factor=scale`; a first run, while other programs ran there. Refused: {reasons or "none"}.
 
 {{goals}}
 
