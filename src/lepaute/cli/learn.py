@@ -16,6 +16,9 @@ from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
 from lepaute.simulate.trace import read_trace
 
+#: Lines of a file that nobody reads.
+LONG = 500
+
 
 def command(
     recordings: Annotated[
@@ -119,6 +122,8 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
         )
     for row in findings.unexplained:
         yield f"no rule holds for {row.text}: it is drawn from what was recorded"
+    if (lines := len(findings.text.splitlines())) > LONG:
+        yield f"the file has {lines} lines: loops whose iterations follow no rule are written out, call by call"
     if findings.uncounted > 0.01:
         yield f"{percent(findings.uncounted)} of computing is left out: before calls with less than half a percent"
 

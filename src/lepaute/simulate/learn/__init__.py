@@ -13,6 +13,7 @@ writing    the Python file
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from keyword import iskeyword
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from lepaute.kit.numbers import path_of, plain
 from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate.apps.own import Application, checking
 from lepaute.simulate.apps.own.loading import loaded
+from lepaute.simulate.apps.own.values import MOST
 from lepaute.simulate.learn.costs import CostModel, learn_costs
 from lepaute.simulate.learn.learning import Learnt, Step, learn_rules
 from lepaute.simulate.learn.reading import BETWEEN_TWO, read_all
@@ -35,6 +37,8 @@ from lepaute.simulate.platform import load_platform
 
 #: What no rule explains has at most so much of the time, and of the bytes.
 MOST_UNEXPLAINED = 0.05
+#: Recordings with more calls are not compared with the file call by call.
+MOST_VERIFIED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -99,19 +103,29 @@ class Findings:
             return ""
         more = len({id(row.step) for row in self.unexplained}) - 1
         others = f" (and {counted(more, 'more place')})" if more else ""
-        return f"no rule holds at every recording for the {worst.text}{others}; {self._help()}"
+        return f"no rule holds at every recording for the {worst.text}{others}; {self._help(worst)}"
 
-    def _help(self) -> str:
+    def _help(self, worst: Unexplained | None = None) -> str:
+        """What would help: other recordings, or a replay where values depend on data or time."""
         structure = self.learnt.structure
         known = sorted({int(ranks) for ranks in structure.ranks})
-        rivals = [rule.decided_at for step in self.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
+        replay = "a replay takes calls as they are: lepaute predict trace"
+        if worst is not None and worst.what in ("peer", "tag", "size", "count") and not worst.step.place.is_loop:
+            events = worst.step.place.events
+            pair = structure.recording[events] * 2**24 + structure.rank[events]
+            values = structure.values[worst.what][events]
+            _, first, group = numpy.unique(pair, return_index=True, return_inverse=True)
+            if (values != values[first][group.reshape(-1)]).any():
+                return f"on a rank it differs from call to call, as what depends on data or on time; {replay}"
+        if not all(calls.sites for calls in structure.recordings):
+            return f"a recording has no call sites: one made by this version of lepaute record would help; {replay}"
         if len(known) < 3:
             return f"a recording on {ranks_text(2 * known[-1])} would help"
-        if rivals:
-            return f"a recording on {ranks_text(min(rivals))} would decide between rules"
-        names = any(calls.parameters for calls in structure.recordings)
-        more = "" if names else "a problem size that is named (--parameter n=512), and another one, would help; "
-        return f"{more}a replay takes calls as they are: lepaute predict trace"
+        if not any(calls.parameters for calls in structure.recordings):
+            return (
+                f"the problem size, named (--parameter n=512), or one without {ranks_text(known[0])} may help; {replay}"
+            )
+        return replay
 
     @cached_property
     def text(self) -> str:
@@ -153,8 +167,11 @@ def find(
         if lacking := sorted(names - of_path.keys()):
             raise InputError(f"{path}: has no {lacking[0]}, which others have; give it for every recording")
         for name, value in of_path.items():
-            if not str(name).isidentifier() or type(plain(value)) is not int:
-                raise InputError(f"parameters of {path}: {name}={value!r:.40}; it is a name and a whole number")
+            plain_name = str(name).isidentifier() and not iskeyword(name)
+            if not plain_name or type(plain(value)) is not int or not 0 <= value <= MOST:
+                raise InputError(
+                    f"parameters of {path}: {name}={value!r:.40}; it is a name and a whole number below 2^31"
+                )
     platform = None if recorded_on is None else load_platform(recorded_on).name  # refused before it takes long
     learnt = learn_rules(structure_of(read_all(paths, known)))
     costs, uncounted = learn_costs(learnt)
@@ -214,6 +231,8 @@ def written(findings: Findings, output: Path) -> type[Application]:
 def verify(program: type[Application], findings: Findings) -> None:
     """Raises InputError for the first call of a recording that the program does not make."""
     for calls in findings.learnt.structure.recordings:
+        if len(calls) > MOST_VERIFIED:
+            continue  # the rules hold at all its calls; it is not gone through once more
         fields = {name: value for name, value in calls.parameters.items() if name in findings.learnt.parameters}
         checked = checking.checked(program(ranks=calls.ranks, **fields), calls.path)  # type: ignore[call-arg]
         if not checked.same and not findings.unexplained:
@@ -246,15 +265,10 @@ def table(findings: Findings) -> list[dict[str, Any]]:
 
 
 def computing(findings: Findings, model: CostModel) -> dict[str, Any]:
+    names = ("constant_s", "factor_s", "share", "error", "extrapolation", "noise", "imbalance", "missed_at_largest")
+    values = (model.constant, model.factor, model.share, model.error, model.slope, model.noise, model.imbalance)
     return {
         "model_s": model.form.text(sorted(findings.learnt.parameters)) or "1",
-        "constant_s": model.constant,
-        "factor_s": model.factor,
-        "share": model.share,
-        "error": model.error,
-        "extrapolation": model.slope,
-        "noise": model.noise,
-        "imbalance": model.imbalance,
-        "missed_at_largest": model.missed,
+        **dict(zip(names, (*values, model.missed), strict=True)),
         "means_s": {str(ranks): seconds for ranks, seconds in model.points},
     }

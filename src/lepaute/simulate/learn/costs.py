@@ -99,11 +99,8 @@ class CostModel:
 
 @dataclass
 class Slot:
-    """A point in a loop's body at which ranks compute: before a call, a loop, or several messages of one direction,
-    of which some ranks leave out some.
-
-    steps : what comes next
-    """
+    """Where ranks compute in a loop's body: before a call, a loop, or messages of one direction, of which some ranks
+    leave out some (`steps`)."""
 
     steps: list[Step]
     number: int = -1
@@ -133,9 +130,7 @@ def learn_costs(learnt: Learnt) -> "tuple[dict[int, CostModel], float]":
     for body in bodies:
         carriers = _carriers(body, sums, totals)
         if not carriers:
-            uncounted += fsum(float(sums[slot.number].total[-1].sum()) for slot in body) / max(
-                float(totals[-1]), 1e-300
-            )
+            uncounted += sum(float(sums[slot.number].total[-1].sum()) for slot in body) / max(float(totals[-1]), 1e-300)
         for slot, of_slot in carriers:
             model = _fitted(learnt, of_slot, totals)
             if model is not None:
@@ -148,10 +143,8 @@ def _bodies(step: Step) -> Iterator[list[Slot]]:
     slots: list[Slot] = []
     last = ""
     for child in step.children:
-        form = "" if child.place.is_loop else child.code.removeprefix("i")
-        form = "send" if form == "ssend" else form
-        joins = form in ("send", "receive", "recv") and form == last and not child.place.is_loop
-        if joins:
+        form = {"ssend": "send", "isend": "send", "irecv": "receive"}.get(child.code, child.code)
+        if form == last and form in ("send", "receive"):
             slots[-1].steps.append(child)
         else:
             slots.append(Slot([child]))
@@ -222,19 +215,15 @@ def _sums(learnt: Learnt, table: NDArray[Any], slots: Sequence[Slot]) -> list[_S
     total = numpy.bincount(key[warm], passed[warm], size)
     mean = total / numpy.maximum(count, 1)
     squares = numpy.bincount(key[warm], (passed[warm] - mean[key[warm]]) ** 2, size)
-    made = [
-        _Sums(*(array.reshape(len(slots), *shape)[at] for array in (count, total, squares))) for at in range(len(slots))
-    ]
+    shaped = [array.reshape(len(slots), *shape) for array in (count, total, squares)]
+    made = [_Sums(*(array[at] for array in shaped)) for at in range(len(slots))]
+    numbers = {id(step): slot.number for slot in slots for step in slot.steps}
     for at in range(len(slots) - 1, -1, -1):
-        step = slots[at].steps[0]
-        inner = step
-        while inner.place.is_loop and inner.children:
+        inner = slots[at].steps[0]
+        while inner.children:
             inner = inner.children[0]
-            numbers = {id(step): slot.number for slot in slots for step in slot.steps}
             within = made[numbers[id(inner)]]
-            made[at].total = made[at].total - made[at].count * numpy.where(
-                within.count > 0, within.total / numpy.maximum(within.count, 1), 0.0
-            )
+            made[at].total = made[at].total - made[at].count * within.total / numpy.maximum(within.count, 1)
         made[at].total = numpy.maximum(made[at].total, 0.0)
     return made
 
@@ -254,17 +243,13 @@ def _carriers(body: Sequence[Slot], sums: Sequence[_Sums], totals: NDArray[Any])
     complete = complete if tells.sum() > 1 else numpy.where(tells, complete, True)
     result = []
     for at in large:
-        before = [
-            place
-            for place in range(len(body))
-            if place not in large and at == next((x for x in large if x > place), large[-1])
-        ]
-        carrier = of_body[at]
-        total = carrier.total + sum((of_body[place].total for place in before), start=numpy.zeros_like(carrier.total))
-        count = numpy.where(complete, carrier.count, 0)
-        result.append(
-            (body[at], _Sums(count, numpy.where(count > 0, total, 0.0), numpy.where(count > 0, carrier.squares, 0.0)))
-        )
+        count = numpy.where(complete, of_body[at].count, 0)
+        total = of_body[at].total.copy()
+        for place, small in enumerate(of_body):
+            if place not in large and at == next((x for x in large if x > place), large[-1]):
+                total += small.total
+        some = count > 0
+        result.append((body[at], _Sums(count, total * some, of_body[at].squares * some)))
     return result
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -398,8 +398,7 @@ class _Learning:
         return rules, unknown
 
 
-@dataclass
-class _Requests:
+class _Requests(NamedTuple):
     """By id of a place: lists that requests begin in, and how a wait ends those of which lists."""
 
     begun: dict[int, tuple[str, ...]]

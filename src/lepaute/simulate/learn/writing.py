@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy
 
 from lepaute.kit.text import duration, percent, ranks_text
+from lepaute.simulate.apps.replay.collectives import library_of
 from lepaute.simulate.learn.costs import CostModel
 from lepaute.simulate.learn.grammar import Layout, place_text
 from lepaute.simulate.learn.learning import ROOTED, Learnt, Step
@@ -77,29 +78,25 @@ def program_text(learnt: Learnt, costs: Mapping[int, CostModel], recorded_on: st
 
 def _origin(learnt: Learnt) -> str:
     recordings = learnt.structure.recordings
-    files = ", ".join(f"{calls.path.name} ({ranks_text(calls.ranks)})" for calls in recordings)
+    files = ", ".join(f"{_safe(calls.path.name)} ({ranks_text(calls.ranks)})" for calls in recordings)
     return f"Made by lepaute learn of {files}."
 
 
 def _main_loop(learnt: Learnt) -> Step | None:
     """The outermost loop with most calls, whose iterations count as steps."""
-    loops = [step for step in learnt.root.children if step.place.is_loop and step.count is not None]
-    loops = [step for step in loops if step.count is not None and step.count.text != "neighbours"]
+    loops = [step for step in learnt.root.children if step.count is not None and step.count.text != "neighbours"]
     return max(loops, key=lambda step: sum(len(call.events) for call in step.place.calls()), default=None)
 
 
 def _name_counts(made: _File) -> None:
     """Iterations that are the same in all recordings as fields of the class."""
-    loops = [step for step in made.learnt.root.children if step.place.is_loop and step.count is not None]
-    loops = [
-        step for step in loops if step.count is not None and step.count.text.isdigit() and int(step.count.text) > 2
-    ]
-    for number, step in enumerate(loops, 1):
-        assert step.count is not None
+    counts = [(step, step.count.text) for step in made.learnt.root.children if step.count is not None]
+    loops = [(step, count) for step, count in counts if count.isdigit() and int(count) > 2]
+    for number, (step, count) in enumerate(loops, 1):
         name = "iterations" if len(loops) == 1 else f"iterations_{number}"
         while name in made.learnt.parameters or name in made.fields:
             name += "_"
-        made.fields[name] = (step.count.text, f"of the loop around {_place(step).removeprefix('before ')}")
+        made.fields[name] = (count, f"of the loop around {_place(step).removeprefix('before ')}")
         made.counts[id(step)] = f"self.{name}"
 
 
@@ -114,12 +111,12 @@ def _name_works(made: _File) -> None:
 def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
     learnt = made.learnt
     recordings = learnt.structure.recordings
-    program = str(recordings[-1].metadata.get("application") or "a program")
+    program = _safe(recordings[-1].metadata.get("application") or "a program")
     yield f"class {class_name(program)}(lp.Application):"
     counts = ", ".join(str(calls.ranks) for calls in recordings[:-1])
     yield f'    """{program}, learnt from recordings on {counts} and {ranks_text(recordings[-1].ranks)}.'
     yield ""
-    yield from (f"    {line}" for line in caveats)
+    yield from (f"    {_safe(line)}" for line in caveats)
     if caveats:
         yield ""
     yield "    ranks : processes"
@@ -135,7 +132,10 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
     for name, (default, _) in made.fields.items():
         yield f"    {name}: int = {default}"
     if made.works:
-        yield f"    recorded_on = {made.recorded_on!r}  # the platform of the recordings; empty: not known"
+        yield f'    recorded_on = "{_safe(made.recorded_on)}"  # the platform of the recordings; empty: not known'
+    libraries = {library_of(calls.metadata.get("mpi")) for calls in recordings}
+    if len(libraries) == 1 and None not in libraries:
+        yield f'    collectives = "{libraries.pop()}"  # whose rules choose the algorithms'
     steps = {id(step): step for step in learnt.root.steps()}
     for at, name in made.works.items():
         model = made.costs[at]
@@ -145,6 +145,11 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
         known = f"error={_number(model.error)}, noise={_number(model.noise)}, recorded=({min(bounds)}, {max(bounds)})"
         unit = _number(model.factor or model.constant)
         yield f"    {name} = lp.Cost({unit}, {known}, extrapolation={_number(model.slope)})"
+
+
+def _safe(text: object) -> str:
+    """Words of a recording that may stand in a comment or a text of Python."""
+    return re.sub(r"[^\w .,:;+()<>/=-]", "?", str(text))[:120]
 
 
 def _number(value: float) -> str:
@@ -162,7 +167,7 @@ def _place(step: Step) -> str:
     """Where a step is, for a comment."""
     step = _first(step)
     site = step.place.signature[2] if step.place.signature else ""
-    where = f" at {site}" if isinstance(site, str) and site else ""
+    where = f" at {_safe(site)}" if site else ""
     return f"before {step.code}{where}"
 
 
@@ -171,10 +176,7 @@ def _prologue(made: _File, body: Sequence[str]) -> Iterator[str]:
     layout = made.learnt.layout
     texts = " ".join([*body, *made.names, *made.lists])
     words = set(_WORD.findall(re.sub(r"self\.\w+|me\.(?!rank\b|size\b)\w+", "", texts)))
-    numbers = [name for name in ("rank", "size") if name in words]
-    if layout.order or "levels" in words:
-        numbers = [*numbers, *(["size"] if "levels" in words and "size" not in numbers else [])]
-    if numbers:
+    if numbers := [name for name in ("rank", "size") if name in words or (name == "size" and "levels" in words)]:
         yield f"{', '.join(numbers)} = {', '.join(f'me.{name}' for name in numbers)}"
     if "levels" in words:
         yield "levels = (size - 1).bit_length()  # log2 of size, rounded up"
@@ -229,7 +231,10 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
     at = 0
     while at < len(steps):
         step = steps[at]
-        yield from _compute(made, step)
+        inside = step.where.text != "True" and not step.place.is_loop
+        computing = list(_compute(made, step))
+        if not inside:
+            yield from computing
         if _FATAL & step.unexplained.keys():
             yield f"# left out: {_place(step).removeprefix('before ')}, which follows no rule"
             at += 1
@@ -240,6 +245,8 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
             at += 3
             continue
         lines = list(_loop(made, step, depth)) if step.place.is_loop else list(_call(made, step))
+        if inside:
+            lines = [*computing, *lines]
         if step.where.text != "True":
             lines = [f"if {step.where.text}:", *(f"    {line}" for line in lines)]
         yield from lines

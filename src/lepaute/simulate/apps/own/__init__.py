@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -28,9 +28,8 @@ from lepaute.kit.numbers import of_type
 from lepaute.kit.options import check_fields, option, option_field
 from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
-from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
-from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_costs
+from lepaute.simulate.apps.own.values import MOST, Grid, costs_of
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ else:
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
-_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "recorded_on", "run"}
+_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "recorded_on", "collectives", "run"}
 
 
 @dataclass(frozen=True)
@@ -130,23 +129,7 @@ class OwnBehaviour(LaidBehaviour):
         return Stepping(self.application, seed).begin()
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        lines = self.laid().caveats(self.application) + self._recorded.warnings
-        for cost in declared_costs(self.application):
-            found: Any = getattr(cost, "stretches", None)
-            if found is not None and found.platform != self.platform.name:
-                where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
-                lines.append(
-                    f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
-                    f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
-                )
-        nodes = self.platform.nodes
-        shared = [name for name, _, _, _, memory_share in self._costs if memory_share > 0.0]
-        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
-            lines.append(
-                f"the memory share of {', '.join(shared)} changes nothing: {self.platform.name} has no "
-                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
-            )
-        return lines
+        return self.laid().caveats(self.application) + self._recorded.warnings
 
 
 class Application(applications.Application):
@@ -178,6 +161,8 @@ class Application(applications.Application):
     about: ClassVar[applications.About] = applications.About("")  # of each class: __init_subclass__
     #: The platform, by name or file, that the costs are of; empty: not known; None: they are as given anywhere.
     recorded_on: ClassVar[str | None] = None
+    #: MPI library whose rules choose algorithms of collective operations; None: the first ones of `ALGORITHMS`.
+    collectives: ClassVar[Literal["openmpi", "mpich"] | None] = None
     #: Of one that was loaded from a command line or a study.
     file_sha256: ClassVar[str] = ""
 

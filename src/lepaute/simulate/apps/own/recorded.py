@@ -3,10 +3,11 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lepaute.kit.text import ranks_text
+from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate.apps.own import values
 from lepaute.simulate.apps.own.sides import doublings
 from lepaute.simulate.apps.replay import own_code
+from lepaute.simulate.platform import load_platform
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -37,7 +38,7 @@ class Recorded:
             return None
         if not recorded_on:
             return own_code.of_anywhere("an unknown machine")
-        return own_code.of_platform(recorded_on, self._platform, self._application.ranks)
+        return own_code.between(load_platform(recorded_on), self._platform, self._application.ranks, 0.0)
 
     def kernels(self, costs: tuple[tuple[str, float, float, float, float], ...]) -> "list[_core.MachineKernel]":
         """Models of the costs (name, seconds a unit, error, noise, memory share) as the core has them."""
@@ -68,10 +69,26 @@ class Recorded:
     @property
     def warnings(self) -> list[str]:
         lines = [] if self.factor is None else [f"computing takes {self.factor.words}"]
-        costs = values.declared_costs(self._application)
+        costs, platform = values.declared_costs(self._application), self._platform
+        assert platform is not None
         if spans := [cost.recorded for cost in costs if cost.recorded and self.extrapolation[cost.name]]:
             lines.append(
                 f"{min(spans)[0]} to {ranks_text(max(most for _, most in spans))} recorded, {self._application.ranks} "
                 "asked: what computing costs there is extrapolated"
+            )
+        for cost in costs:
+            measured: Any = getattr(cost, "stretches", None)
+            if measured is not None and measured.platform != platform.name:
+                where = f"on {measured.platform}" if measured.platform else "on a machine that nothing tells of"
+                lines.append(
+                    f"the cost of {cost.name} is as measured, {where}: {counted(measured.count, 'measurement')} on "
+                    f"{ranks_text(measured.ranks)}, error {percent(measured.error)}, noise {percent(measured.noise)}"
+                )
+        nodes = platform.nodes
+        shared = [cost.name for cost in costs if cost.memory_share > 0.0]
+        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
+            lines.append(
+                f"the memory share of {', '.join(shared)} changes nothing: {platform.name} has no "
+                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
             )
         return lines

@@ -27,6 +27,7 @@ from lepaute.simulate.apps.replay.collectives import LIBRARIES, library_of
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import KERNELS
+from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.kernel_model import models_of
 
 Collectives = Literal["auto", "openmpi", "mpich"]
@@ -152,7 +153,8 @@ class ReplayBehaviour(LaidBehaviour):
         metadata = self.recording.survey.metadata
         length_s = max(map(float, metadata.get("ends_s") or ()), default=0.0)
         waiting_share = float(metadata.get("waiting_share") or 0.0)
-        return own_codes.of_platform(recorded_on, self.platform, self.application.ranks, length_s, waiting_share)
+        recorded = load_platform(recorded_on)
+        return own_codes.between(recorded, self.platform, self.application.ranks, length_s, waiting_share)
 
     def _own_code(self) -> "_core.MachineKernel":
         """The program's own code, of which a unit is a second of the recording."""

@@ -8,7 +8,6 @@ from statistics import NormalDist, pvariance
 
 from lepaute.errors import InputError
 from lepaute.kit.text import significant
-from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.data_sheet import dgemm_rate
 from lepaute.simulate.platform.schema import Platform
 
@@ -71,13 +70,6 @@ def of_anywhere(machine: str) -> Factor:
     low, high = _UNKNOWN
     words = f"{low:g} to {high:g} times as long as recorded, on {machine} (--recorded-on, --own-code)"
     return Factor(low, high, words, known=False)
-
-
-def of_platform(
-    recorded_on: str, platform: Platform, ranks: int, length_s: float = 0.0, waiting_share: float = 0.0
-) -> Factor:
-    """Factor of code that was recorded on a platform by its name or file; raises InputError if there is none."""
-    return between(load_platform(recorded_on), platform, ranks, length_s, waiting_share)
 
 
 def between(recorded: Platform, platform: Platform, ranks: int, length_s: float, waiting_share: float = 0.0) -> Factor:
