@@ -32,6 +32,7 @@ def written(
     clocks: tuple[int, ...] = (0, 0, 0, 0, 0, 0),
     finished: int = 1,
     lost: int = 0,
+    start_ns: int = 0,
     end_ns: int = 0,
     notes: str = "",
     spare_bytes: int = 0,
@@ -42,7 +43,7 @@ def written(
 ) -> RankRecord:
     """The record of a file with these rows; clocks are (at, add, round trip) twice."""
     head = struct.pack("<8sIIiiii", b"LEPREC5", HEADER_BYTES, 32, rank, ranks, 1, finished)
-    head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
+    head += struct.pack("<qqqq6q", len(rows), lost, start_ns, end_ns, *clocks)
     head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
     table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
     head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")

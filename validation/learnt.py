@@ -18,9 +18,11 @@ Fixed before any result was looked at:
   (--extrap PROGRAM, of PyPI) of the same sums. Of the programs that both can model, the median absolute error; goal:
   ours is not the larger one.
 
-A first trial with the norm of jacobi by fmax() was 55 % off in time: under SMPI that call takes twice as long as outside.
+Two trials were 55 and 66 % off in time for jacobi: its norm, by fmax() and then in a variable whose address was taken,
+took twice as long, or three times, in the program that smpicc had built. It has a function of its own now.
 """
 
+import argparse
 import json
 import math
 import os
@@ -54,6 +56,7 @@ LIMIT_S = 900.0
 OWN = {
     "--nas": {"type": Path, "help": "the folder of the sources of the NAS benchmarks, 3.4-MPI"},
     "--extrap": {"type": Path, "help": "the program of Extra-P"},
+    "--calls": {"action": "store_true", "help": "calls and messages alone, which a loaded machine does not change"},
     "--only": {"default": "", "help": "programs, with commas in between"},
 }
 LU = "-- \n --\n 1 1\n --\n --\n 5\n --\n 2.0\n --\n 1.2\n --\n 1e-8 1e-8 1e-8 1e-8 1e-8\n --\n --\n 64 64 64\n"
@@ -98,7 +101,7 @@ def compared(options: Options) -> pandas.DataFrame:
         build(WORK / ("smpi" if simulated else "openmpi"), options.own.nas, simulated)
     rows = []
     for program in programs:
-        for row in rows_of(program, PREDICTED[: 1 if options.quick else None], options.own.extrap):
+        for row in rows_of(program, PREDICTED[: 1 if options.quick else None], options.own):
             say(*(f"{name} {value}" for name, value in row.items()), sep=", ")
             rows.append(row)
     return pandas.DataFrame(rows)
@@ -115,7 +118,9 @@ def build(here: Path, nas: Path | None, simulated: bool) -> None:
         subprocess.run(argv, check=True, env=environment)
     if nas is None or (here / "npb").exists():
         return
-    shutil.copytree(nas, here / "npb", copy_function=shutil.copyfile)
+    shutil.copytree(nas, here / "npb")
+    for path in (here / "npb", *(here / "npb").rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
     (here / "npb" / "bin").mkdir(exist_ok=True)
     lines = (nas / "config" / "make.def.template").read_text().splitlines()
     for place, line in enumerate(lines):
@@ -128,7 +133,7 @@ def build(here: Path, nas: Path | None, simulated: bool) -> None:
         subprocess.run(argv, cwd=here / "npb", check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
-def rows_of(program: Program, ranks: tuple[int, ...], extrap: Path | None) -> list[dict[str, Any]]:
+def rows_of(program: Program, ranks: tuple[int, ...], how: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each number of ranks, or one that says why there is none."""
     program.folder.mkdir(parents=True, exist_ok=True)
     if program.name == "lu":
@@ -137,8 +142,10 @@ def rows_of(program: Program, ranks: tuple[int, ...], extrap: Path | None) -> li
         learnt = quiet_learn([recorded(program, count) for count in RECORDED], WORK / f"{program.name}.py")
     except (LepauteError, subprocess.SubprocessError, OSError) as problem:
         return [{"program": program.name, "learnt": False, "reason": str(problem)}]
-    found = {"program": program.name, "learnt": True} | computing_of(program, extrap)
-    return [found | against_emulation(program, learnt, count) for count in ranks] if program.emulated else [found]
+    found = {"program": program.name, "learnt": True} | ({} if how.calls else computing_of(program, how.extrap))
+    if not program.emulated:
+        return [found]
+    return [found | against_emulation(program, learnt, count, how.calls) for count in ranks]
 
 
 def quiet_learn(traces: list[Path], output: Path) -> type[lp.Application]:
@@ -184,7 +191,7 @@ def emulated(program: Program, ranks: int, computing: str) -> tuple[float, Path]
     return float(json.loads(run(argv, program.folder, {}))["time_s"]["mean"]), trace
 
 
-def against_emulation(program: Program, learnt: type[lp.Application], ranks: int) -> dict[str, Any]:
+def against_emulation(program: Program, learnt: type[lp.Application], ranks: int, calls: bool) -> dict[str, Any]:
     platform = lp.override(lp.load_platform("dahu-2020-01"), dict([SETTING]))
     silent = type(
         learnt.__name__,
@@ -192,7 +199,7 @@ def against_emulation(program: Program, learnt: type[lp.Application], ranks: int
         {name: lp.Cost(0.0) for name, cost in vars(learnt).items() if isinstance(cost, lp.Cost)},
     )
     row: dict[str, Any] = {"ranks": ranks}
-    for which, computing in ((silent, "none"), (learnt, "measured")):
+    for which, computing in ((silent, "none"), (learnt, "measured"))[: 1 if calls else None]:
         try:
             smpi_s, trace = emulated(program, ranks, computing)
         except (LepauteError, subprocess.SubprocessError) as problem:
@@ -238,14 +245,14 @@ def computing_of(program: Program, extrap: Path | None) -> dict[str, Any]:
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     learnt = frame[frame["learnt"]].dropna(subset=["ranks"])
-    same, close = (
-        int(learnt["same_calls"].eq(True).sum()),
-        learnt["measured_difference_percent"].abs() <= LIMIT_PERCENT,
-    )
+    timed = "measured_difference_percent" in frame
+    same = int(learnt["same_calls"].eq(True).sum())
+    close = learnt["measured_difference_percent"].abs() <= LIMIT_PERCENT if timed else learnt["ranks"] < 0
     good = sum(bool(close[rows.index].all()) for _, rows in learnt.groupby("program"))
+    seen, met = (str(good), good >= WANTED) if timed else ("the machine was not free", None)
     goals = [
         Goal("cases with all calls of the emulation", "all", f"{same} of {len(learnt)}", same == len(learnt)),
-        Goal(f"programs within {LIMIT_PERCENT:g} % in time", f"{WANTED} of {PROGRAMS}", str(good), good >= WANTED),
+        Goal(f"programs within {LIMIT_PERCENT:g} % in time", f"{WANTED} of {PROGRAMS}", seen, met),
     ]
     if "extrap_error_percent" in frame:
         both = frame.drop_duplicates("program").dropna(subset=["own_code_error_percent", "extrap_error_percent"])
@@ -259,13 +266,13 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     refused = frame[~frame["learnt"]]
-    reasons = "; ".join(f"{row.program}: {row.reason}" for row in refused.itertuples())
+    reasons = "; ".join(f"{row.program} ({str(row.reason).split(': ')[1][:80]} ...)" for row in refused.itertuples())
     return f"""## Applications learnt from recordings
 
     .venv/bin/python validation/{STUDY}.py --nas FOLDER --extrap PROGRAM
 
-Learnt from 2, 4, 8 and 16 ranks, which shared the cores of one machine, against emulations on 64 and 256 ranks of
-`dahu-2020-01` with `network.flow_factor=scale`. Difference: predicted / emulated − 1. Refused: {reasons or "none"}.
+Learnt from 2, 4, 8 and 16 ranks on the cores of one machine, against emulations on 64 and 256 ranks of `dahu-2020-01`
+with `network.flow_factor=scale`: calls, and times without computing. Refused: {reasons or "none"}.
 
 {{goals}}
 

@@ -52,11 +52,11 @@ def library(request: pytest.FixtureRequest) -> MpiLibrary:
 def calls_at(trace: Trace, name: str, rank: int = 0) -> Counter[str]:
     """How often a routine was called at each place."""
     rows = trace.where(trace.named((name,)) & (trace.rank == rank))
-    return Counter(trace.sites[site] for site in rows.site.tolist())
+    return Counter(trace.metadata["sites"][site] for site in rows.site.tolist())
 
 
 def functions(site: str) -> list[str]:
-    return [frame.split(" (")[0] for frame in site.split(" < ")]
+    return [frame.split(" ")[0] for frame in site.split(" < ")]
 
 
 @pytest.mark.parametrize("flags", [("-O2",), ("-O0", "-no-pie"), ("-O2", "-fno-omit-frame-pointer")])
@@ -65,8 +65,8 @@ def test_each_place_is_one_in_every_run_and_on_every_rank(
 ) -> None:
     library.compile([*flags, "-w", str(PROGRAM), "-o", str(tmp_path / "program")], what="building the program")
     first, second, alone = (record_program(library, tmp_path, ranks=ranks)[0] for ranks in (2, 2, 1))
-    texts = set(first.sites)
-    assert texts == set(second.sites) == set(alone.sites)
+    texts = set(first.metadata["sites"])
+    assert texts == set(second.metadata["sites"]) == set(alone.metadata["sites"])
     assert all(re.fullmatch(r"[\w.]* ?\(program\+0x[0-9a-f]+\)( < .*)?", site) for site in texts), texts
     for trace, rank in ((first, 0), (first, 1), (second, 1), (alone, 0)):
         barriers = calls_at(trace, "MPI_Barrier", rank)
@@ -86,12 +86,14 @@ def test_the_wrappers_of_fortran_are_no_place(library: MpiLibrary, module: str, 
     if library.mpifort is None:
         pytest.skip("no Fortran compiler for this library")
     (tmp_path / "f.f90").write_text(FORTRAN.replace("MODULE", module))
-    argv = [library.mpifort, "-O1", "-fno-inline", "-w", "f.f90", "-o", "program"]
+    argv = [library.mpifort, "-O1", "-g", "-fno-inline", "-w", "f.f90", "-o", "program"]
     built = ran(argv, cwd=tmp_path)
     if built.returncode != 0:
         pytest.skip(built.stderr[-200:])
     trace, _ = record_program(library, tmp_path)
     assert sorted(calls_at(trace, "MPI_Bcast").values()) == [1, 3]
+    lines = {count: re.findall(r"f.f90:\d+", site)[0] for site, count in calls_at(trace, "MPI_Bcast").items()}
+    assert lines == {3: "f.f90:9", 1: "f.f90:12"}
     assert [functions(site)[:2] for site in calls_at(trace, "MPI_Barrier")] == [["sweep", "MAIN__"]]
 
 
@@ -99,10 +101,14 @@ def test_a_program_without_symbols_has_offsets_and_files_keep_them(library: MpiL
     library.compile(["-O2", "-s", "-w", str(PROGRAM), "-o", str(tmp_path / "program")], what="building the program")
     trace, _ = record_program(library, tmp_path)
     assert sorted(calls_at(trace, "MPI_Barrier").values()) == [1, 20, 40]
-    assert all(re.fullmatch(r"\(program\+0x[0-9a-f]+\)", frame) for site in trace.sites for frame in site.split(" < "))
+    assert all(
+        re.fullmatch(r"\(program\+0x[0-9a-f]+\)", frame)
+        for site in trace.metadata["sites"]
+        for frame in site.split(" < ")
+    )
     write_trace(trace, tmp_path / "again.parquet")
     again = read_trace(tmp_path / "again.parquet")
-    assert again.sites == trace.sites
+    assert again.metadata["sites"] == trace.metadata["sites"]
     assert again.site.tolist() == trace.site.tolist()
 
 

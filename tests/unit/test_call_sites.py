@@ -26,7 +26,7 @@ def test_stamps_go_on_where_their_bits_begin_again_and_sites_are_joined_by_text(
         records.append(written(tmp_path / f"rank-{rank}.rec", *rows, rank=rank, ranks=2))
     assert records[0].rows["start_ns"].tolist() == [turn_ns - 9_000, turn_ns + 5_000, turn_ns + 8_000]
     trace = trace_of_records(records, {})
-    assert trace.sites == ("(solver+0x10) < (solver+0x20)", "(solver+0x30)")
+    assert trace.metadata["sites"] == ["(solver+0x10) < (solver+0x20)", "(solver+0x30)"]
     assert trace.site.tolist() == [-1, 0, 1, -1, 1, 0]
     assert trace.completion[0] == trace.completion[1] >= 0
     with pytest.raises(InputError, match=r"site of row 1 is 0; it is the place of one of sites, or -1"):

@@ -13,7 +13,7 @@ from support_record_files import KERNEL, written
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.record import library_of_command
-from lepaute.measure.record_file import read_rank, trace_of_records
+from lepaute.measure.record_file import trace_of_records
 from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import COMPUTE, NO_CORE, breakdown_of
 from lepaute.simulate.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
@@ -169,11 +169,8 @@ def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) ->
 
 def test_what_the_recorder_did_before_the_program_is_no_call(tmp_path: Path) -> None:
     rows = [(1_000, "MPI_Testany", 1, -1, (-1, 0, 0)), (2_000, "dgemm", 1, 0, (1, 1, 1))]
-    written(tmp_path / "0", *rows)
-    content = bytearray((tmp_path / "0").read_bytes())
-    content[48:56] = struct.pack("<q", 1_500)  # when all ranks had come together in MPI_Init
-    (tmp_path / "0").write_bytes(content)
-    assert read_rank(tmp_path / "0").rows["start_ns"].tolist() == [2_000]
+    record = written(tmp_path / "0", *rows, start_ns=1_500)  # when all ranks had come together in MPI_Init
+    assert record.rows["start_ns"].tolist() == [2_000]
 
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:

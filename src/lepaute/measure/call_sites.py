@@ -1,17 +1,20 @@
 """Texts for the places in a program where calls were made: return addresses, named by the symbols of their objects.
 
-A text has the innermost function first: `exchange (solver+0x1a2c) < main (solver+0x1400)`. Offsets are relative to the
-object, whose folder is left out: recordings of one program have the same texts whatever their number of ranks.
+A text has the innermost function first: `exchange halo.c:31 (solver+0x1a2c) < main halo.c:90 (solver+0x1400)`, lines
+where the object has them. Offsets are relative to it, and folders are left out: recordings of one program have the
+same texts whatever their number of ranks.
 """
 
 import functools
 import re
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
+
+from lepaute.kit.command import attempted
 
 #: How many functions stand in a text.
 _DEPTH = 4
@@ -54,6 +57,8 @@ _SYMBOL = numpy.dtype(
 
 
 _START_BITS = 48
+_LINE = re.compile(r"(?:.*/)?([^/:]+:[1-9]\d*)")
+_LIMIT_S = 20.0
 
 
 def sites_of_rows(site_and_start: NDArray[Any]) -> NDArray[Any]:
@@ -85,24 +90,39 @@ def read_sites(path: Path) -> tuple[str, ...]:
     """The text of each line of a rank's file (probes/record_sites.c); none where there is no such file."""
     if not path.exists():
         return ()
-    return tuple(_text(line) for line in path.read_text(errors="replace").split("\n")[:-1])
+    chains = [_frames(line) for line in path.read_text(errors="replace").split("\n")[:-1]]
+    offsets: dict[Path, set[int]] = {}
+    for offset, place in chain.from_iterable(chains):
+        offsets.setdefault(place, set()).add(offset)
+    lines = {place: _source_lines(place, tuple(sorted(these))) for place, these in offsets.items()}
+    return tuple(
+        " < ".join(_text(offset, place, lines[place].get(offset, "")) for offset, place in frames) for frames in chains
+    )
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _text(line: str) -> str:
-    frames = [
-        (int(offset, 16), Path(path)) for offset, _, path in (word.partition(" ") for word in line.split("\t")[:-1])
-    ]
+def _frames(line: str) -> list[tuple[int, Path]]:
+    """Offset and object of the functions of the program."""
+    words = (word.partition(" ") for word in line.split("\t")[:-1])
+    frames = [(int(offset, 16), Path(path)) for offset, _, path in words]
     program = takewhile(lambda frame: not _STARTER.match(frame[1].name), frames)
-    inside = (frame for frame in program if not _FORTRAN.match(frame[1].name))
-    return " < ".join(_frame(*frame) for frame in islice(inside, _DEPTH))
+    return list(islice((frame for frame in program if not _FORTRAN.match(frame[1].name)), _DEPTH))
 
 
-def _frame(offset: int, path: Path) -> str:
+def _text(offset: int, path: Path, line: str) -> str:
     base, starts, ends, names = _functions(path)
     at = int(numpy.searchsorted(starts, base + offset - 1, side="right")) - 1  # it returns behind the call
-    inside = at >= 0 and base + offset - 1 < ends[at]
-    return f"{names[at]} ({path.name}+{offset:#x})" if inside else f"({path.name}+{offset:#x})"
+    name = names[at] if at >= 0 and base + offset - 1 < ends[at] else ""
+    return " ".join(word for word in (name, line, f"({path.name}+{offset:#x})") if word)
+
+
+@functools.lru_cache(maxsize=256)
+def _source_lines(path: Path, offsets: tuple[int, ...]) -> dict[int, str]:
+    """File and line of calls, where the object has them and binutils are installed."""
+    addresses = [hex(_functions(path)[0] + offset - 1) for offset in offsets]
+    done = attempted(["addr2line", "-e", path, *addresses], {}, _LIMIT_S)
+    found = [] if done is None or done.returncode else [_LINE.match(text) for text in done.stdout.splitlines()]
+    return {offset: line[1] for offset, line in zip(offsets, found, strict=False) if line}
 
 
 _Functions = tuple[int, NDArray[Any], NDArray[Any], tuple[str, ...]]

@@ -118,15 +118,13 @@ def read_rank(path: Path) -> RankRecord:
 def _types() -> "tuple[Any, Any]":
     header = [
         ("magic", "S8"),
-        ("header_bytes", "<u4"),
-        ("row_bytes", "<u4"),
+        *((name, "<u4") for name in ("header_bytes", "row_bytes")),
         *((name, "<i4") for name in ("rank", "ranks", "pid", "finished")),
         *((name, "<i8") for name in ("used", "lost", "start_ns", "end_ns")),
         ("clocks", [("at_ns", "<i8"), ("add_ns", "<i8"), ("round_trip_ns", "<i8")], (2,)),
         ("host", "S64"),
         ("mpi", "S160"),
-        ("names", "<u4"),
-        ("fortran", "<u4"),
+        *((name, "<u4") for name in ("names", "fortran")),
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
         ("cost_ps", "<u4", (2,)),
@@ -255,11 +253,9 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     outside_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
     metadata = metadata | _recorded_metadata(records, solve, waited_s / max(outside_s, waited_s, 1e-9))
     metadata["whole"] = True
-    if sites:
-        metadata["sites"] = list(sites)
+    metadata |= {"sites": list(sites)} if sites else {}
     if solve != 1 and not has_region:
-        text = f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
-        metadata["warnings"].append(text)
+        metadata["warnings"].append(f"--solve {solve} chose nothing: the program marks none, and this is all it did")
     span_of = {record.rank: span for record, span in zip(records, spans, strict=True)}
     for place, name in enumerate(("begins_s", "ends_s")):
         dates = (span_of.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
@@ -313,8 +309,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
             metadata.update(application="hpl", parameters=json.loads(notes[solve - 1]))
         except ValueError:
             metadata["notes"] = list(notes)
-    metadata |= _ended(records) | _sharing(records, waiting_share)
-    return metadata | {"warnings": _warnings(records, ranks)}
+    return metadata | _ended(records) | _sharing(records, waiting_share) | {"warnings": _warnings(records, ranks)}
 
 
 def _ended(records: Sequence[RankRecord]) -> dict[str, str]:

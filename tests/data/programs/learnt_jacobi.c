@@ -3,6 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Returns the largest change. */
+static double relax(const double *old, double *new, int rows, int columns) {
+    int w = columns + 2;
+    double most = 0;
+    for (int i = 1; i <= rows; i++)
+        for (int j = 1; j <= columns; j++) {
+            const double *c = old + (size_t)i * w + j;
+            double v = 0.2 * (c[0] + c[-1] + c[1] + c[-w] + c[w]), change = v > c[0] ? v - c[0] : c[0] - v;
+            new[(size_t)i * w + j] = v;
+            most = change > most ? change : most;
+        }
+    return most;
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int n = argc > 1 ? atoi(argv[1]) : 512, iterations = argc > 2 ? atoi(argv[2]) : 100;
@@ -35,14 +49,7 @@ int main(int argc, char **argv) {
         MPI_Isend(old + w + 1, 1, column, west, 4, grid, &r[6]);
         MPI_Isend(old + w + columns, 1, column, east, 3, grid, &r[7]);
         MPI_Waitall(8, r, MPI_STATUSES_IGNORE);
-        double most = 0;
-        for (int i = 1; i <= rows; i++)
-            for (int j = 1; j <= columns; j++) {
-                double *c = old + (size_t)i * w + j, v = 0.2 * (c[0] + c[-1] + c[1] + c[-w] + c[w]);
-                new[(size_t)i * w + j] = v;
-                double change = v > c[0] ? v - c[0] : c[0] - v;
-                most = change > most ? change : most;
-            }
+        double most = relax(old, new, rows, columns);
         double *swap = old; old = new; new = swap;
         if (turn % 10 == 9)
             MPI_Allreduce(&most, &worst, 1, MPI_DOUBLE, MPI_MAX, grid);

@@ -135,11 +135,6 @@ class Trace:
         return pandas.DataFrame({**texts, **{name: getattr(self, name) for name, _, _ in NUMBERS}})
 
     @property
-    def sites(self) -> tuple[str, ...]:
-        """Where in the program calls were made: functions from the innermost outwards, as record writes them."""
-        return tuple(self.metadata.get("sites") or ())
-
-    @property
     def end_s(self) -> npt.NDArray[Any]:
         """When each call ended."""
         ends: npt.NDArray[Any] = self.start_s + self.duration_s
@@ -251,7 +246,7 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     arrays: dict[str, Any] = {"rank": pa.array(trace.rank), "step": pa.array(trace.step)}
     for name, codes, texts in (("kind", trace.kind, KINDS), ("name", trace.name, trace.names)):
         arrays[name] = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
-    for name in (name for name, _, _ in NUMBERS if name != "site" or trace.sites):
+    for name in (name for name, _, _ in NUMBERS if name != "site" or trace.metadata.get("sites")):
         arrays.setdefault(name, pa.array(getattr(trace, name), from_pandas=False))
     table = pa.table(arrays).replace_schema_metadata({KEY: json.dumps({**trace.metadata, "format": FORMAT}).encode()})
     with whole_file(path_of(path, "the trace")) as temporary:
