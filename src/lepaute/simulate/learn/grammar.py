@@ -236,14 +236,14 @@ def peer_terms(rows: Rows, offsets: Sequence[int], rings: Sequence[int]) -> Iter
         yield Term(text, numpy.where((value >= 0) & (value < size), value, -1), False, True)
     steps = [(name, numpy.minimum(turn, 40)) for name, turn in reversed(list(rows.turns.items()))]
     for name, turn in steps:
+        yield Term(name, turn)
+        yield Term(f"{name} + 1", turn + 1, False)
         other = rank.value ^ 2**turn
         yield Term(f"rank ^ 2**{name}", other, False)
         for power, text in ((2**turn, f"2**{name}"), (turn + 1, f"{name} + 1"), (turn, name)):
             yield Term(f"(rank + {text}) % size", (rank.value + power) % size)
             back = text.replace(" + 1", " - 1")
             yield Term(f"(rank - {back}) % size", (rank.value - power) % size)
-        yield Term(name, turn)
-        yield Term(f"{name} + 1", turn + 1, False)
         yield Term(f"{name} + ({name} >= rank)", turn + (turn >= rank.value), False)
         yield Term(f"size // 2**({name} + 1) ^ rank", (size // 2 ** (turn + 1)) ^ rank.value, False)
         for dimension, (side, at) in enumerate(zip(rows.grid[0], rows.grid[1], strict=True)):

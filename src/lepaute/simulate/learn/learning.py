@@ -235,6 +235,10 @@ class _Learning:
             step.count = rule
             step.children = [self._step(child, domain) for child in place.children]
             if not any(step.unexplained for step in step.steps()):
+                if step.where == ALWAYS and len({child.where.text for child in step.children}) == 1:
+                    step.where = step.children[0].where
+                    for child in step.children:
+                        child.where = ALWAYS
                 return step
         if self._is_list(step, domain):
             return step

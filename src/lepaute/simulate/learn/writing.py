@@ -231,7 +231,7 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
     at = 0
     while at < len(steps):
         step = steps[at]
-        inside = step.where.text != "True" and not step.place.is_loop
+        inside = step.where.text != "True" and step.code not in BETWEEN_TWO  # a message shares it with others
         computing = list(_compute(made, step))
         if not inside:
             yield from computing
