@@ -25,6 +25,11 @@ static int64_t middle(const lep_clock_exchange *exchange) {
     return exchange->before_ns + (exchange->after_ns - exchange->before_ns) / 2;
 }
 
+static double difference(const lep_clock_exchange *exchange) {
+    return (double)(exchange->remote_ns - exchange->before_ns) / 2 -
+           (double)(exchange->after_ns - exchange->remote_ns) / 2;
+}
+
 static double shortest_round_trip(const lep_clock_exchange *exchanges, int count) {
     double shortest = INFINITY;
     for (int i = 0; i < count; i++)
@@ -112,16 +117,10 @@ lep_clock_offset lep_offset_by_shortest(const lep_clock_exchange *exchanges, int
     const lep_clock_exchange *exchange = &exchanges[best];
     return (lep_clock_offset){
         .x_ns = middle(exchange),
-        .offset_ns = (double)(exchange->remote_ns - exchange->before_ns) / 2 -
-                     (double)(exchange->after_ns - exchange->remote_ns) / 2,
+        .offset_ns = difference(exchange),
         .deviation_ns = sqrt(pow(1.33 / 2 * unit / NORMAL_95, 2) + rounding_ns2(resolution_ns)),
         .bound_ns = bound,
     };
-}
-
-static double difference(const lep_clock_exchange *exchange) {
-    return (double)(exchange->remote_ns - exchange->before_ns) / 2 -
-           (double)(exchange->after_ns - exchange->remote_ns) / 2;
 }
 
 lep_clock_offset lep_offset_by_median(const lep_clock_exchange *exchanges, int count, double *scratch,

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "probe_common.h"
 
 static lep_clock_model of_offset(const lep_clock_session *session, lep_clock_offset offset) {
     double drift = session->options.drift_deviation;
@@ -31,14 +32,6 @@ static lep_clock_offset ask_by_shortest(lep_clock_session *session, int partner)
         count++;
     }
     return lep_offset_by_shortest(session->exchanges, count, session->scratch, session->clock->resolution_ns);
-}
-
-static void wait_until(const lep_clock *clock, int64_t then_ns) {
-    int64_t left_ns = then_ns - lep_clock_read_ns(clock);
-    if (left_ns <= 0)
-        return;
-    struct timespec pause = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
-    nanosleep(&pause, NULL);
 }
 
 typedef lep_clock_offset (*offset_of)(const lep_clock_exchange *exchanges, int count, double *scratch,
@@ -70,7 +63,7 @@ static lep_clock_model ask_line(lep_clock_session *session, int partner, offset_
     lep_clock_ask(session->comm, partner, session->clock, session->exchanges, 1); /* waits until the partner answers */
     int64_t start_ns = lep_clock_read_ns(session->clock);
     for (int point = 0; point < session->options.points; point++) {
-        wait_until(session->clock, start_ns + point * session->options.spacing_ns);
+        lep_sleep_ns(start_ns + point * session->options.spacing_ns - lep_clock_read_ns(session->clock));
         ask_point(session, partner, point, estimate);
     }
     return of_points(session);
@@ -145,7 +138,7 @@ static lep_clock_model jones_koenig(lep_clock_session *session) {
             ask_point(session, 0, point, lep_offset_by_median);
             continue;
         }
-        wait_until(session->clock, start_ns + point * session->options.spacing_ns);
+        lep_sleep_ns(start_ns + point * session->options.spacing_ns - lep_clock_read_ns(session->clock));
         for (int client = 1; client < session->ranks; client++)
             lep_clock_answer(session->comm, client, session->clock, NULL);
     }
@@ -236,12 +229,7 @@ const lep_clock_method lep_clock_methods[] = {
 };
 const int lep_clock_method_count = sizeof lep_clock_methods / sizeof *lep_clock_methods;
 
-const lep_clock_method *lep_clock_method_named(const char *name) {
-    for (int i = 0; i < lep_clock_method_count; i++)
-        if (strcmp(lep_clock_methods[i].name, name) == 0)
-            return &lep_clock_methods[i];
-    return NULL;
-}
+LEP_FIND_NAMED(lep_clock_method, lep_clock_method_named, lep_clock_methods, lep_clock_method_count)
 
 /* The lowest rank of each rank's machine. */
 static void find_machines(lep_clock_session *session) {
@@ -258,19 +246,20 @@ bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep
     *session = (lep_clock_session){.comm = comm, .clock = clock, .options = *options};
     MPI_Comm_rank(comm, &session->rank);
     MPI_Comm_size(comm, &session->ranks);
-    size_t most = LEP_CLOCK_MOST_EXCHANGES, points = (size_t)options->points;
-    session->exchanges = calloc(most, sizeof *session->exchanges);
-    session->scratch = calloc(most, sizeof *session->scratch);
-    session->offsets_ns = calloc(points, sizeof *session->offsets_ns);
-    session->deviations_ns = calloc(points, sizeof *session->deviations_ns);
-    session->bounds_ns = calloc(points, sizeof *session->bounds_ns);
-    session->times_ns = calloc(points, sizeof *session->times_ns);
-    session->models = calloc((size_t)session->ranks, sizeof *session->models);
-    session->alike = calloc((size_t)session->ranks, sizeof(lep_clock_model *));
-    session->machines = calloc((size_t)session->ranks, sizeof *session->machines);
-    int missing = !session->exchanges || !session->scratch || !session->offsets_ns || !session->deviations_ns ||
-                  !session->bounds_ns || !session->times_ns || !session->models || !session->alike ||
-                  !session->machines;
+    size_t most = LEP_CLOCK_MOST_EXCHANGES, points = (size_t)options->points, ranks = (size_t)session->ranks;
+    size_t of_point = 3 * sizeof(double) + sizeof(int64_t);
+    size_t of_rank = sizeof(lep_clock_model) + sizeof(lep_clock_model *) + sizeof(int);
+    session->exchanges =
+        calloc(1, most * (sizeof *session->exchanges + sizeof *session->scratch) + points * of_point + ranks * of_rank);
+    int missing = !session->exchanges;
+    session->scratch = (double *)(session->exchanges + most);
+    session->offsets_ns = session->scratch + most;
+    session->deviations_ns = session->offsets_ns + points;
+    session->bounds_ns = session->deviations_ns + points;
+    session->times_ns = (int64_t *)(session->bounds_ns + points);
+    session->models = (lep_clock_model *)(session->times_ns + points);
+    session->alike = (lep_clock_model **)(session->models + ranks);
+    session->machines = (int *)(session->alike + ranks);
     MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, comm);
     if (missing)
         lep_clock_session_close(session);
@@ -281,13 +270,5 @@ bool lep_clock_session_open(lep_clock_session *session, MPI_Comm comm, const lep
 
 void lep_clock_session_close(lep_clock_session *session) {
     free(session->exchanges);
-    free(session->scratch);
-    free(session->offsets_ns);
-    free(session->deviations_ns);
-    free(session->bounds_ns);
-    free(session->times_ns);
-    free(session->models);
-    free(session->alike);
-    free(session->machines);
     *session = (lep_clock_session){0};
 }

@@ -50,7 +50,7 @@ typedef struct {
     int rank, ranks;
     const lep_clock *clock;
     lep_clock_options options;
-    lep_clock_exchange *exchanges;
+    lep_clock_exchange *exchanges;                            /* the memory of all of these begins here */
     double *scratch, *offsets_ns, *deviations_ns, *bounds_ns; /* the last three: of points */
     int64_t *times_ns;
     lep_clock_model *models; /* rank 0: of every rank, */

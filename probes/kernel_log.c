@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "probe_common.h"
-
 #define LEP_KERNEL_NAME(name) #name,
 const char *const lep_kernel_names[LEP_KERNEL_COUNT] = {LEP_KERNELS(LEP_KERNEL_NAME)};
 
@@ -16,11 +14,7 @@ void lep_log_reserve(size_t room) {
     lep_calls = (lep_log){.calls = lep_allocate(room * sizeof(lep_call), "the log of calls"), .room = room};
 }
 
-void lep_log_write(FILE *file, const char *design_row, const char *kind, int rank, int cpu) {
-    lep_log_write_with(file, design_row, kind, rank, cpu, "");
-}
-
-void lep_log_write_with(FILE *file, const char *design_row, const char *kind, int rank, int cpu, const char *more) {
+void lep_log_write(FILE *file, const char *design_row, const char *kind, int rank, int cpu, const char *more) {
     if (lep_calls.lost)
         lep_fail_alone("design row %s made %zu calls more than the log holds; report this as a bug", design_row,
                        lep_calls.lost);

@@ -2,8 +2,7 @@
 #ifndef LEPAUTE_KERNEL_LOG_H
 #define LEPAUTE_KERNEL_LOG_H
 
-#include <stdint.h>
-#include <stdio.h>
+#include "probe_common.h"
 
 /* Every kernel of HPL, and the whole phases whose untimed rest is HPL's own glue. The enum and the names are one
  * list, since they must agree. What m, n and k mean is in docs/reference/platform_file.md. */
@@ -70,10 +69,17 @@ static inline void lep_log_add(lep_kernel kernel, int m, int n, int k, int64_t s
         lep_calls.lost++;
 }
 
-/* Writes the calls as rows and empties the log. Fails alone when calls were lost. */
-void lep_log_write(FILE *file, const char *design_row, const char *kind, int rank, int cpu);
+/* Logs a call; m, n and k as they are after it. */
+#define LEP_LOGGED(kernel, m, n, k, call)                                                                              \
+    do {                                                                                                               \
+        int64_t called_ns = lep_now_ns();                                                                              \
+        call;                                                                                                          \
+        int64_t returned_ns = lep_now_ns();                                                                            \
+        lep_log_add(kernel, m, n, k, called_ns, returned_ns);                                                          \
+    } while (0)
 
-/* The same; `more` ends each row: cells of further columns, a comma before each. */
-void lep_log_write_with(FILE *file, const char *design_row, const char *kind, int rank, int cpu, const char *more);
+/* Writes the calls as rows and empties the log; `more` ends each row: cells of further columns, a comma before each.
+ * Fails alone when calls were lost. */
+void lep_log_write(FILE *file, const char *design_row, const char *kind, int rank, int cpu, const char *more);
 
 #endif

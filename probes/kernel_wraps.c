@@ -14,10 +14,7 @@ bool lep_inside_pdfact = false;
     void __real_##symbol parameters;                                                                                   \
     void __wrap_##symbol parameters;                                                                                   \
     void __wrap_##symbol parameters {                                                                                  \
-        int64_t start_ns = lep_now_ns();                                                                               \
-        __real_##symbol arguments;                                                                                     \
-        int64_t end_ns = lep_now_ns();                                                                                 \
-        lep_log_add(kernel, (m_), (n_), (k_), start_ns, end_ns);                                                       \
+        LEP_LOGGED(kernel, (m_), (n_), (k_), __real_##symbol arguments);                                               \
     }
 
 typedef enum CBLAS_ORDER order;
@@ -69,23 +66,18 @@ WRAP_KERNEL(cblas_daxpy, LEP_daxpy, 0, n, 0,
 void __real_cblas_dcopy(const int n, const double *x, const int incx, double *y, const int incy);
 void __wrap_cblas_dcopy(const int n, const double *x, const int incx, double *y, const int incy);
 void __wrap_cblas_dcopy(const int n, const double *x, const int incx, double *y, const int incy) {
-    if (!lep_inside_pdfact) {
+    if (!lep_inside_pdfact)
         __real_cblas_dcopy(n, x, incx, y, incy);
-        return;
-    }
-    int64_t start_ns = lep_now_ns();
-    __real_cblas_dcopy(n, x, incx, y, incy);
-    int64_t end_ns = lep_now_ns();
-    lep_log_add(incx == 1 && incy == 1 ? LEP_dcopy_contiguous : LEP_dcopy, 0, n, incx, start_ns, end_ns);
+    else
+        LEP_LOGGED(incx == 1 && incy == 1 ? LEP_dcopy_contiguous : LEP_dcopy, 0, n, incx,
+                   __real_cblas_dcopy(n, x, incx, y, incy));
 }
 
 int __real_cblas_idamax(const int n, const double *x, const int incx);
 int __wrap_cblas_idamax(const int n, const double *x, const int incx);
 int __wrap_cblas_idamax(const int n, const double *x, const int incx) {
-    int64_t start_ns = lep_now_ns();
-    int index = __real_cblas_idamax(n, x, incx);
-    int64_t end_ns = lep_now_ns();
-    lep_log_add(LEP_idamax, 0, n, 0, start_ns, end_ns);
+    int index;
+    LEP_LOGGED(LEP_idamax, 0, n, 0, index = __real_cblas_idamax(n, x, incx));
     return index;
 }
 

@@ -12,30 +12,21 @@ static bool is_target(const lep_collective *with) {
     return with->rank % 2 == 1;
 }
 
-static void call_put(lep_collective *with) {
-    int target = target_of(with), size = with->size_bytes;
-    if (target == MPI_PROC_NULL)
-        return;
-    MPI_Put(with->send + (size_t)target * (size_t)size, size, MPI_BYTE, target, 0, size, MPI_BYTE, with->window);
-    MPI_Win_flush(target, with->window);
-}
-
-static void call_get(lep_collective *with) {
-    int target = target_of(with), size = with->size_bytes;
-    if (target == MPI_PROC_NULL)
-        return;
-    MPI_Get(with->receive, size, MPI_BYTE, target, 0, size, MPI_BYTE, with->window);
-    MPI_Win_flush(target, with->window);
-}
-
-static void call_accumulate(lep_collective *with) {
-    int target = target_of(with), count = with->count;
-    MPI_Datatype type = with->reduction.element->type;
-    if (target == MPI_PROC_NULL)
-        return;
-    MPI_Accumulate(with->send, count, type, target, 0, count, type, with->reduction.with->op, with->window);
-    MPI_Win_flush(target, with->window);
-}
+#define ONE_SIDED(name, ...)                                                                                           \
+    static void call_##name(lep_collective *with) {                                                                    \
+        int target = target_of(with), size = with->size_bytes, count = with->count;                                    \
+        MPI_Datatype type = with->reduction.element->type;                                                             \
+        (void)size, (void)count, (void)type;                                                                           \
+        if (target == MPI_PROC_NULL)                                                                                   \
+            return;                                                                                                    \
+        __VA_ARGS__;                                                                                                   \
+        MPI_Win_flush(target, with->window);                                                                           \
+    }
+ONE_SIDED(put,
+          MPI_Put(with->send + (size_t)target * (size_t)size, size, MPI_BYTE, target, 0, size, MPI_BYTE, with->window))
+ONE_SIDED(get, MPI_Get(with->receive, size, MPI_BYTE, target, 0, size, MPI_BYTE, with->window))
+ONE_SIDED(accumulate,
+          MPI_Accumulate(with->send, count, type, target, 0, count, type, with->reduction.with->op, with->window))
 
 static void meet(const lep_collective *with) {
     MPI_Win_sync(with->window);

@@ -32,26 +32,10 @@ static void call_send(lep_collective *with) {
         receive(with, partner_of(with), TAG_THERE);
 }
 
-static int start_send(lep_collective *with, MPI_Request *requests) {
-    int partner = partner_of(with);
-    if (is_even(with))
-        MPI_Isend(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);
-    else
-        MPI_Irecv(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);
-    return 1;
-}
-
 static void call_sendrecv(lep_collective *with) {
     int partner = partner_of(with);
     MPI_Sendrecv(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->receive,
                  with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, MPI_STATUS_IGNORE);
-}
-
-static int start_sendrecv(lep_collective *with, MPI_Request *requests) {
-    int partner = partner_of(with);
-    MPI_Irecv(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[0]);
-    MPI_Isend(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[1]);
-    return 2;
 }
 
 static void call_ping_pong(lep_collective *with) {
@@ -65,21 +49,24 @@ static void call_ping_pong(lep_collective *with) {
     }
 }
 
-static int init_send(lep_collective *with, MPI_Request *requests) {
-    int partner = partner_of(with);
-    if (is_even(with))
-        MPI_Send_init(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);
-    else
-        MPI_Recv_init(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);
-    return 1;
-}
-
-static int init_sendrecv(lep_collective *with, MPI_Request *requests) {
-    int partner = partner_of(with);
-    MPI_Recv_init(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[0]);
-    MPI_Send_init(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[1]);
-    return 2;
-}
+/* Nonblocking, or persistent: the calls differ in their names alone. */
+#define WITH_REQUESTS(form, SEND, RECEIVE)                                                                             \
+    static int form##_send(lep_collective *with, MPI_Request *requests) {                                              \
+        int partner = partner_of(with);                                                                                \
+        if (is_even(with))                                                                                             \
+            SEND(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);      \
+        else                                                                                                           \
+            RECEIVE(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, requests);              \
+        return 1;                                                                                                      \
+    }                                                                                                                  \
+    static int form##_sendrecv(lep_collective *with, MPI_Request *requests) {                                          \
+        int partner = partner_of(with);                                                                                \
+        RECEIVE(with->receive, with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[0]);              \
+        SEND(block_for(with, partner), with->size_bytes, MPI_BYTE, partner, TAG_THERE, with->comm, &requests[1]);      \
+        return 2;                                                                                                      \
+    }
+WITH_REQUESTS(start, MPI_Isend, MPI_Irecv)
+WITH_REQUESTS(init, MPI_Send_init, MPI_Recv_init)
 
 /* A stream of messages in the directions that this rank has. */
 static void stream(lep_collective *with, bool out, bool in) {

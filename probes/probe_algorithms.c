@@ -15,14 +15,10 @@
 
 enum { MOST_BYTES = 1 << 26 };
 
-static const lep_collective_operation *operation_named(const char *name) {
-    for (int i = 0; i < lep_collective_operation_count; i++)
-        if (strcmp(lep_collective_operations[i].name, name) == 0)
-            return &lep_collective_operations[i];
-    return NULL;
-}
+static LEP_FIND_NAMED(lep_collective_operation, operation_named, lep_collective_operations,
+                      lep_collective_operation_count)
 
-int main(int argc, char **argv) {
+    int main(int argc, char **argv) {
     int ranks;
     lep_mpi_start("probe-algorithms", &argc, &argv, &ranks);
     lep_option options[] = {
@@ -57,6 +53,6 @@ int main(int argc, char **argv) {
         operation->call(&with);
         l64a(1);
     }
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

@@ -35,6 +35,16 @@ typedef struct {
     double checked_s, true_ns, shortest_ns, half_trip_ns;
 } check;
 
+static check first_check(const lep_clock_model *model, const lep_clock *made, double checked_s) {
+    return (check){.bound_ns = model->bound_ns,
+                   .ahead_ns = (double)made->ahead_ns,
+                   .drift = made->drift,
+                   .checked_s = checked_s,
+                   .true_ns = NAN,
+                   .shortest_ns = NAN,
+                   .half_trip_ns = NAN};
+}
+
 typedef struct {
     bool made;
     double ahead_s, drift, change_after_s, wander;
@@ -62,8 +72,7 @@ static void delay(const lep_clock *clock, bool answer) {
         ns *= OUTLIER_TIMES;
     if (answer)
         ns += delays.asymmetry_ns;
-    struct timespec pause = {.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)fmod(ns, 1e9)};
-    nanosleep(&pause, NULL);
+    lep_sleep_ns((int64_t)ns);
 }
 
 /* By ten exchanges, what the model of a partner makes of its clock at some moment, less what rank 0's shows: the
@@ -170,22 +179,13 @@ static double synchronise(lep_clock_session *session, const lep_clock *base, con
         MPI_Bcast(&end_ns, 1, MPI_INT64_T, 0, session->comm);
     for (int i = 0; i < todo->checks; i++) {
         int64_t then_ns = end_ns + llround(todo->after_s[i] * 1e9);
-        results[i] = (check){.bound_ns = model.bound_ns,
-                             .ahead_ns = (double)made.ahead_ns,
-                             .drift = made.drift,
-                             .checked_s = todo->after_s[i],
-                             .true_ns = NAN,
-                             .shortest_ns = NAN,
-                             .half_trip_ns = NAN};
+        results[i] = first_check(&model, &made, todo->after_s[i]);
         if (todo->made) {
             check_made(&made, &model, then_ns, &results[i]);
             results[i].true_ns = results[i].error_ns;
             continue;
         }
-        int64_t left_ns = then_ns - lep_clock_read_ns(base);
-        struct timespec pause = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
-        if (left_ns > 0)
-            nanosleep(&pause, NULL);
+        lep_sleep_ns(then_ns - lep_clock_read_ns(base));
         MPI_Barrier(session->comm);
         check_by_messages(session, &model, &results[i]);
     }
@@ -250,15 +250,10 @@ static void synchronise_together(lep_clock_session *session, const lep_clock *ba
             begun++;
             continue;
         }
-        struct timespec pause = {.tv_sec = next[2] / 1000000000, .tv_nsec = next[2] % 1000000000};
-        nanosleep(&pause, NULL); /* each by its own clock: those of hosts may be days apart */
+        lep_sleep_ns(next[2]); /* each by its own clock: those of hosts may be days apart */
         MPI_Barrier(session->comm);
         check *result = &results[next[1] * todo->checks + one->checked++];
-        *result = (check){.bound_ns = one->model.bound_ns,
-                          .ahead_ns = (double)made.ahead_ns,
-                          .drift = made.drift,
-                          .checked_s = 1e-9 * (double)(lep_clock_read_ns(base) - one->end_ns),
-                          .true_ns = NAN};
+        *result = first_check(&one->model, &made, 1e-9 * (double)(lep_clock_read_ns(base) - one->end_ns));
         check_by_messages(session, &one->model, result);
         if (shared || todo->made) {
             check exact;
@@ -441,6 +436,6 @@ int main(int argc, char **argv) {
         lep_output_close(file, path);
     lep_clock_session_close(&session);
     MPI_Comm_free(&comm);
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

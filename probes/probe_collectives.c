@@ -243,11 +243,6 @@ static void write_calls(FILE *file, const batch *todo, const lep_process_sync *s
                 times[call].marks, (long long)sync->window_ns, sync->rank);
 }
 
-static int compare_int64(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Marked calls of any rank; of all calls, from start to end, the longest, and the median of the slowest rank. */
 static void adapt(lep_process_sync *sync, const call_times *times, int calls, int *marks) {
     int64_t took_ns[2] = {0, 0}, *each_ns = lep_allocate((size_t)calls * sizeof *each_ns, "the times of a batch");
@@ -257,7 +252,7 @@ static void adapt(lep_process_sync *sync, const call_times *times, int calls, in
         marks[call] = times[call].marks;
     }
     MPI_Allreduce(MPI_IN_PLACE, marks, calls, MPI_INT, MPI_BOR, sync->comm);
-    qsort(each_ns, (size_t)calls, sizeof *each_ns, compare_int64);
+    qsort(each_ns, (size_t)calls, sizeof *each_ns, lep_compare_int64);
     took_ns[0] = each_ns[calls - 1];
     took_ns[1] = each_ns[calls / 2];
     free(each_ns);
@@ -399,6 +394,6 @@ int main(int argc, char **argv) {
     lep_clock_session_close(&session);
     if (most.window_bytes >= 0)
         lep_one_sided_close(&with);
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

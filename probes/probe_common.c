@@ -154,7 +154,7 @@ int lep_option_length(const lep_option *options, size_t count, const char *name)
     return length;
 }
 
-static int compare_int64(const void *left, const void *right) {
+int lep_compare_int64(const void *left, const void *right) {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
@@ -171,7 +171,7 @@ double lep_clock_cost_s(void) {
         }
         cost[i] = sum;
     }
-    qsort(cost, PAIRS, sizeof cost[0], compare_int64);
+    qsort(cost, PAIRS, sizeof cost[0], lep_compare_int64);
     const size_t middle = PAIRS / 2;
     return (double)cost[middle] / PER_SAMPLE * 1e-9;
 }

@@ -47,11 +47,28 @@ int lep_option_choice(const lep_option *options, size_t count, const char *name,
 /* How many numbers such a list has. */
 int lep_option_length(const lep_option *options, size_t count, const char *name);
 
+/* What is of this name in a list, NULL where nothing is. */
+#define LEP_FIND_NAMED(type, function, list, count)                                                                    \
+    const type *function(const char *name) {                                                                           \
+        for (size_t i = 0; i < (size_t)(count); i++)                                                                   \
+            if (strcmp((list)[i].name, name) == 0)                                                                     \
+                return &(list)[i];                                                                                     \
+        return NULL;                                                                                                   \
+    }
+
 static inline int64_t lep_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+/* Stamps of right before and right after some statements; `time` points to start_ns and end_ns. */
+#define LEP_TIMED(time, ...)                                                                                           \
+    do {                                                                                                               \
+        (time)->start_ns = lep_now_ns();                                                                               \
+        __VA_ARGS__;                                                                                                   \
+        (time)->end_ns = lep_now_ns();                                                                                 \
+    } while (0)
 
 static inline void lep_spin_ns(int64_t duration_ns) {
     int64_t until = lep_now_ns() + duration_ns;
@@ -59,8 +76,16 @@ static inline void lep_spin_ns(int64_t duration_ns) {
     }
 }
 
+static inline void lep_sleep_ns(int64_t duration_ns) {
+    const struct timespec pause = {duration_ns / 1000000000, duration_ns % 1000000000};
+    if (duration_ns > 0)
+        nanosleep(&pause, NULL);
+}
+
 /* Median difference of two stamps taken back to back, in seconds: what every raw duration contains. */
 double lep_clock_cost_s(void);
+/* For qsort(). */
+int lep_compare_int64(const void *left, const void *right);
 /* Binds the calling process to one core, or fails alone. */
 void lep_pin(int cpu);
 /* Binds all threads that the process has by now, those of the BLAS among them, to some cores, or fails alone. */

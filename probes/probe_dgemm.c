@@ -123,10 +123,9 @@ static void call_dgemm(const gemm_row *row, const pool *inputs, const pool *outp
     if (row->warm)
         cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, row->m, row->n, row->k, -1.0, a, lda, b, row->n, 1.0, c,
                     lda);
-    int64_t start_ns = lep_now_ns();
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, row->m, row->n, row->k, -1.0, a, lda, b, row->n, 1.0, c, lda);
-    int64_t end_ns = lep_now_ns();
-    lep_log_add(LEP_dgemm, row->m, row->n, row->k, start_ns, end_ns);
+    LEP_LOGGED(LEP_dgemm, row->m, row->n, row->k,
+               cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, row->m, row->n, row->k, -1.0, a, lda, b, row->n,
+                           1.0, c, lda));
 }
 
 /* In memory that all processes share: how many have come to their first call, and to the end of their last. */
@@ -154,6 +153,13 @@ typedef struct {
     char **argv;
 } task;
 
+/* To hold the operands of a row. */
+static void stretch(const gemm_row *row, size_t *input, size_t *output) {
+    size_t a = a_doubles(row), b = b_doubles(row), c = c_doubles(row), larger = a > b ? a : b;
+    *input = larger > *input ? larger : *input;
+    *output = c > *output ? c : *output;
+}
+
 /* The sizes of the two pools of each content, in doubles: room to move, that is twice the largest operand and more than
  * any cache, within the limit. */
 static void pool_sizes(const task *all, size_t *input_size, size_t *output_size) {
@@ -164,16 +170,10 @@ static void pool_sizes(const task *all, size_t *input_size, size_t *output_size)
         if ((a > b ? a : b) + c > limit)
             lep_design_fail(all->design, i, "operands of %.0f MB do not fit into --max-bytes %lld",
                             (double)((a > b ? a : b) + c) * 8e-6, all->max_bytes);
-        input = a > input ? a : input;
-        input = b > input ? b : input;
-        output = c > output ? c : output;
+        stretch(&all->rows[i], &input, &output);
     }
-    if (all->warmup_calls > 0) { /* they take place in the same pools */
-        size_t a = a_doubles(&warm_up_row), b = b_doubles(&warm_up_row), c = c_doubles(&warm_up_row);
-        input = a > input ? a : input;
-        input = b > input ? b : input;
-        output = c > output ? c : output;
-    }
+    if (all->warmup_calls > 0) /* they take place in the same pools */
+        stretch(&warm_up_row, &input, &output);
     if (input + output > limit)
         lep_fail("the largest operands, %.0f MB, do not fit into --max-bytes %lld", (double)(input + output) * 8e-6,
                  all->max_bytes);
@@ -226,7 +226,7 @@ static void run_process(const task *all, const int *cpus, meeting *others) {
         char more[64] = "";
         if (conditions)
             snprintf(more, sizeof more, ",%s,%d", all->contents->names[row->content], row->warm);
-        lep_log_write_with(file, row->name, "dgemm", lep_self.rank, all->bound ? cpus[0] : sched_getcpu(), more);
+        lep_log_write(file, row->name, "dgemm", lep_self.rank, all->bound ? cpus[0] : sched_getcpu(), more);
         if (i % 64 == 63)
             lep_output_flush(file, path);
     }

@@ -62,10 +62,11 @@ static step_row *read_rows(const lep_design *design) {
     return rows;
 }
 
-static HPL_T_FACT factorisation(const lep_option *options, size_t count, const char *option) {
+static const HPL_T_FACT factorisations[] = {HPL_LEFT_LOOKING, HPL_CROUT, HPL_RIGHT_LOOKING};
+
+static int factorisation(const lep_option *options, size_t count, const char *option) {
     static const char *const names[] = {"left", "crout", "right"};
-    static const HPL_T_FACT values[] = {HPL_LEFT_LOOKING, HPL_CROUT, HPL_RIGHT_LOOKING};
-    return values[lep_option_choice(options, count, option, names, 3)];
+    return lep_option_choice(options, count, option, names, 3);
 }
 
 static HPL_T_SWAP swapping(const lep_option *options, size_t count) {
@@ -85,24 +86,19 @@ static HPL_T_palg read_algorithm(const lep_option *options, size_t count) {
     algorithm.equil = (int)lep_option_integer(options, count, "--equil", 0, 1);
     algorithm.nbmin = (int)lep_option_integer(options, count, "--nbmin", 1, 4096);
     algorithm.nbdiv = (int)lep_option_integer(options, count, "--ndiv", 2, 64);
-    algorithm.pfact = factorisation(options, count, "--pfact");
-    algorithm.rfact = factorisation(options, count, "--rfact");
+    int pfact = factorisation(options, count, "--pfact"), rfact = factorisation(options, count, "--rfact");
+    algorithm.pfact = factorisations[pfact];
+    algorithm.rfact = factorisations[rfact];
     algorithm.fswap = swapping(options, count);
     algorithm.fsthr = (int)lep_option_integer(options, count, "--swap-threshold", 0, MAX_ORDER);
     bool l1 = is_transposed(options, count, "--l1");
     bool u = is_transposed(options, count, "--u");
-    if (algorithm.pfact == HPL_LEFT_LOOKING)
-        algorithm.pffun = l1 ? HPL_pdpanllT : HPL_pdpanllN;
-    else if (algorithm.pfact == HPL_CROUT)
-        algorithm.pffun = l1 ? HPL_pdpancrT : HPL_pdpancrN;
-    else
-        algorithm.pffun = l1 ? HPL_pdpanrlT : HPL_pdpanrlN;
-    if (algorithm.rfact == HPL_LEFT_LOOKING)
-        algorithm.rffun = l1 ? HPL_pdrpanllT : HPL_pdrpanllN;
-    else if (algorithm.rfact == HPL_CROUT)
-        algorithm.rffun = l1 ? HPL_pdrpancrT : HPL_pdrpancrN;
-    else
-        algorithm.rffun = l1 ? HPL_pdrpanrlT : HPL_pdrpanrlN;
+    static const HPL_T_PFA_FUN panels[][2] = {
+        {HPL_pdpanllN, HPL_pdpanllT}, {HPL_pdpancrN, HPL_pdpancrT}, {HPL_pdpanrlN, HPL_pdpanrlT}};
+    static const HPL_T_RFA_FUN recursive[][2] = {
+        {HPL_pdrpanllN, HPL_pdrpanllT}, {HPL_pdrpancrN, HPL_pdrpancrT}, {HPL_pdrpanrlN, HPL_pdrpanrlT}};
+    algorithm.pffun = panels[pfact][l1];
+    algorithm.rffun = recursive[rfact][l1];
     algorithm.upfun = l1 ? (u ? HPL_pdupdateTT : HPL_pdupdateTN) : (u ? HPL_pdupdateNT : HPL_pdupdateNN);
     return algorithm;
 }
@@ -158,11 +154,7 @@ static void touch_fresh_memory(lep_random *random) {
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < PIECES; i++) {
         volatile char *memory = pieces[i];
-        int64_t start_ns = lep_now_ns();
-        for (size_t at = 0; at < bytes[i]; at += page)
-            memory[at] = 1;
-        int64_t end_ns = lep_now_ns();
-        lep_log_add(LEP_first_touch, 0, (int)bytes[i], 0, start_ns, end_ns);
+        LEP_LOGGED(LEP_first_touch, 0, (int)bytes[i], 0, for (size_t at = 0; at < bytes[i]; at += page) memory[at] = 1);
     }
     for (int i = 0; i < PIECES; i++)
         munmap(pieces[i], bytes[i]);
@@ -171,11 +163,8 @@ static void touch_fresh_memory(lep_random *random) {
 static void factor(HPL_T_panel *panel) {
     int rows = panel->mp;
     lep_inside_pdfact = true;
-    int64_t start_ns = lep_now_ns();
-    HPL_pdfact(panel);
-    int64_t end_ns = lep_now_ns();
+    LEP_LOGGED(LEP_pdfact, rows, panel->jb, 0, HPL_pdfact(panel));
     lep_inside_pdfact = false;
-    lep_log_add(LEP_pdfact, rows, panel->jb, 0, start_ns, end_ns);
 }
 
 /* Whether the swap by binary exchange calls dlaswp05 by itself: ranks beyond the power of two get all of U, and take
@@ -214,10 +203,7 @@ static void update(HPL_T_palg *algorithm, HPL_T_panel *panel, int columns, lep_r
     double *a = panel->A;
     int rows = panel->mp - (panel->grid->myrow == panel->prow ? panel->jb : 0);
     int before = panel->nq;
-    int64_t start_ns = lep_now_ns();
-    algorithm->upfun(NULL, NULL, panel, columns);
-    int64_t end_ns = lep_now_ns();
-    lep_log_add(LEP_pdupdate, rows, before - panel->nq, panel->jb, start_ns, end_ns);
+    LEP_LOGGED(LEP_pdupdate, rows, before - panel->nq, panel->jb, algorithm->upfun(NULL, NULL, panel, columns));
     if (panel->grid->nprow > 1 && algorithm->fswap != HPL_SWAP01 && !takes_rows_from_u(panel->grid))
         take_rows_from_u(algorithm, panel, a, before - panel->nq, random);
 }
@@ -226,9 +212,7 @@ static void update(HPL_T_palg *algorithm, HPL_T_panel *panel, int columns, lep_r
  * no other time. With Q = 1 nothing is received from another column, so the sums of such messages are timed apart. */
 static void solve(HPL_T_grid *grid, HPL_T_pmat matrix, const step_row *row) {
     matrix.n = row->m < row->n ? row->m : row->n;
-    int64_t start_ns = lep_now_ns();
-    HPL_pdtrsv(grid, &matrix);
-    lep_log_add(LEP_pdtrsv, matrix.mp, matrix.n, 0, start_ns, lep_now_ns());
+    LEP_LOGGED(LEP_pdtrsv, matrix.mp, matrix.n, 0, HPL_pdtrsv(grid, &matrix));
     for (int length = row->nb; length <= matrix.mp && length <= 4 * row->nb; length += row->nb)
         HPL_daxpy(length, HPL_rone, matrix.A, 1, Mptr(matrix.A, 0, 1, matrix.ld), 1);
 }
@@ -336,7 +320,7 @@ int main(int argc, char **argv) {
 
     lep_random random = lep_random_seeded((uint64_t)seed, (uint64_t)lep_self.rank);
     touch_fresh_memory(&random);
-    lep_log_write(file, rows[0].name, "hpl_step", lep_self.rank, cpu);
+    lep_log_write(file, rows[0].name, "hpl_step", lep_self.rank, cpu, "");
     run_row(&grid, &algorithm, &warm_up, memory, &random);
     lep_calls.used = 0;
     for (size_t i = 0; i < design.rows; i++) {
@@ -348,12 +332,12 @@ int main(int argc, char **argv) {
             lep_calls.used = 0;
             continue;
         }
-        lep_log_write(file, rows[i].name, "hpl_step", lep_self.rank, cpu);
+        lep_log_write(file, rows[i].name, "hpl_step", lep_self.rank, cpu, "");
         lep_output_flush(file, path);
     }
     lep_output_close(file, path);
     HPL_grid_exit(&grid);
     free(rows);
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

@@ -22,8 +22,11 @@ void lep_mpi_start(const char *name, int *argc, char ***argv, int *ranks) {
     MPI_Comm_size(MPI_COMM_WORLD, ranks);
 }
 
-void lep_mpi_finish(void) {
-    MPI_Finalize();
+void lep_mpi_meet(MPI_Comm comm) {
+    char mine = 0, theirs = 0;
+    int other = 1 - lep_self.rank;
+    MPI_Sendrecv(&mine, 1, MPI_CHAR, other, 7, &theirs, 1, MPI_CHAR, other, 7, comm, MPI_STATUS_IGNORE);
+    MPI_Barrier(comm);
 }
 
 const char *lep_mpi_library(void) {

@@ -64,13 +64,6 @@ static p2p_row *read_rows(const lep_design *design) {
     return rows;
 }
 
-static void meet(bench *b) {
-    char mine = 0, theirs = 0;
-    MPI_Sendrecv(&mine, 1, MPI_CHAR, 1 - b->rank, TAG, &theirs, 1, MPI_CHAR, 1 - b->rank, TAG, b->meeting,
-                 MPI_STATUS_IGNORE);
-    MPI_Barrier(b->meeting);
-}
-
 /* Longer than the message takes at 1 GB/s. Beyond 4 MiB nobody sends eagerly, and the announcement is there long
  * before. */
 static int64_t arrival_ns(int size) {
@@ -94,15 +87,13 @@ static void write_row(FILE *file, const p2p_row *row, span time, int rank, int c
 static span run_recv(bench *b, int size) {
     span time = {0, 0};
     char *buffer = place(b, b->rank == 0 ? b->send : b->receive, size);
-    meet(b);
+    lep_mpi_meet(b->meeting);
     if (b->rank == 0) {
         MPI_Send(buffer, size, MPI_BYTE, 1, TAG, b->payload);
         return time;
     }
     lep_spin_ns(arrival_ns(size));
-    time.start_ns = lep_now_ns();
-    MPI_Recv(buffer, size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE);
-    time.end_ns = lep_now_ns();
+    LEP_TIMED(&time, MPI_Recv(buffer, size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE));
     return time;
 }
 
@@ -112,11 +103,9 @@ static span run_isend(bench *b, int size) {
     char *buffer = place(b, b->rank == 0 ? b->send : b->receive, size);
     if (b->rank == 1)
         MPI_Irecv(buffer, size, MPI_BYTE, 0, TAG, b->payload, &request);
-    meet(b);
+    lep_mpi_meet(b->meeting);
     if (b->rank == 0) {
-        time.start_ns = lep_now_ns();
-        MPI_Isend(buffer, size, MPI_BYTE, 1, TAG, b->payload, &request);
-        time.end_ns = lep_now_ns();
+        LEP_TIMED(&time, MPI_Isend(buffer, size, MPI_BYTE, 1, TAG, b->payload, &request));
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return time;
@@ -125,12 +114,10 @@ static span run_isend(bench *b, int size) {
 static span run_pingpong(bench *b, int size) {
     span time = {0, 0};
     char *out = place(b, b->send, size), *in = place(b, b->receive, size);
-    meet(b);
+    lep_mpi_meet(b->meeting);
     if (b->rank == 0) {
-        time.start_ns = lep_now_ns();
-        MPI_Send(out, size, MPI_BYTE, 1, TAG, b->payload);
-        MPI_Recv(in, size, MPI_BYTE, 1, TAG, b->payload, MPI_STATUS_IGNORE);
-        time.end_ns = lep_now_ns();
+        LEP_TIMED(&time, MPI_Send(out, size, MPI_BYTE, 1, TAG, b->payload);
+                  MPI_Recv(in, size, MPI_BYTE, 1, TAG, b->payload, MPI_STATUS_IGNORE));
     } else {
         MPI_Recv(in, size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE);
         MPI_Send(out, size, MPI_BYTE, 0, TAG, b->payload);
@@ -142,12 +129,9 @@ static span run_exchange(bench *b, int size) {
     span time;
     MPI_Request request;
     char *out = place(b, b->send, size), *in = place(b, b->receive, size);
-    meet(b);
-    time.start_ns = lep_now_ns();
-    MPI_Irecv(in, size, MPI_BYTE, 1 - b->rank, TAG, b->payload, &request);
-    MPI_Send(out, size, MPI_BYTE, 1 - b->rank, TAG, b->payload);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    time.end_ns = lep_now_ns();
+    lep_mpi_meet(b->meeting);
+    LEP_TIMED(&time, MPI_Irecv(in, size, MPI_BYTE, 1 - b->rank, TAG, b->payload, &request);
+              MPI_Send(out, size, MPI_BYTE, 1 - b->rank, TAG, b->payload); MPI_Wait(&request, MPI_STATUS_IGNORE));
     return time;
 }
 
@@ -175,7 +159,7 @@ static span run_strided(bench *b, int size) {
         for (int column = 0; column < COLUMNS; column++)
             for (int row = 0; row < rows; row++)
                 matrix[(size_t)column * (size_t)stride + (size_t)row] += 1.0;
-        meet(b);
+        lep_mpi_meet(b->meeting);
         time.start_ns = lep_now_ns();
         MPI_Datatype type = columns(rows, stride);
         MPI_Send(matrix, 1, type, 1, TAG, b->payload);
@@ -188,7 +172,7 @@ static span run_strided(bench *b, int size) {
     if (!panel)
         lep_fail_alone("out of memory for a message of %d bytes", size);
     MPI_Datatype type = columns(rows, rows);
-    meet(b);
+    lep_mpi_meet(b->meeting);
     MPI_Recv(panel, 1, type, 0, TAG, b->payload, MPI_STATUS_IGNORE);
     MPI_Send(&answer, 0, MPI_CHAR, 0, TAG, b->payload);
     MPI_Type_free(&type);
@@ -204,7 +188,7 @@ static span run_seen(bench *b, const p2p_row *row, FILE *file, int cpu) {
     span looks[MOST_LOOKS], none = {0, 0};
     int found = 0, calls = 0;
     char *buffer = place(b, b->rank == 0 ? b->send : b->receive, row->size);
-    meet(b);
+    lep_mpi_meet(b->meeting);
     if (b->rank == 0) {
         MPI_Send(buffer, row->size, MPI_BYTE, 1, TAG, b->payload);
         return none;
@@ -212,9 +196,7 @@ static span run_seen(bench *b, const p2p_row *row, FILE *file, int cpu) {
     lep_spin_ns(10 * arrival_ns(row->size));
     while (!found) {
         span *look = &looks[calls < MOST_LOOKS ? calls++ : MOST_LOOKS - 1];
-        look->start_ns = lep_now_ns();
-        MPI_Iprobe(0, TAG, b->payload, &found, MPI_STATUS_IGNORE);
-        look->end_ns = lep_now_ns();
+        LEP_TIMED(look, MPI_Iprobe(0, TAG, b->payload, &found, MPI_STATUS_IGNORE));
     }
     MPI_Recv(buffer, row->size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE);
     for (int i = 0; i < calls; i++)
@@ -226,68 +208,48 @@ static span run_seen(bench *b, const p2p_row *row, FILE *file, int cpu) {
  * while the other still measures. */
 enum { SILENCE_NS = 20000 };
 
-static span run_iprobe(bench *b) {
+static span run_iprobe(bench *b, int size) {
+    (void)size;
     span time;
     int found;
-    meet(b);
+    lep_mpi_meet(b->meeting);
     lep_spin_ns(SILENCE_NS);
-    time.start_ns = lep_now_ns();
-    MPI_Iprobe(1 - b->rank, TAG, b->payload, &found, MPI_STATUS_IGNORE);
-    time.end_ns = lep_now_ns();
+    LEP_TIMED(&time, MPI_Iprobe(1 - b->rank, TAG, b->payload, &found, MPI_STATUS_IGNORE));
     lep_spin_ns(SILENCE_NS);
     return time;
 }
 
-static span run_test(bench *b) {
+static span run_test(bench *b, int size) {
+    (void)size;
     span time;
     int done;
     char in, out = 0;
     MPI_Request request;
     MPI_Irecv(&in, 1, MPI_CHAR, 1 - b->rank, TAG, b->payload, &request);
-    meet(b);
+    lep_mpi_meet(b->meeting);
     lep_spin_ns(SILENCE_NS);
-    time.start_ns = lep_now_ns();
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    time.end_ns = lep_now_ns();
+    LEP_TIMED(&time, MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     lep_spin_ns(SILENCE_NS);
     MPI_Send(&out, 1, MPI_CHAR, 1 - b->rank, TAG, b->payload);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return time;
 }
 
-static span run_wtime(bench *b) {
+static span run_wtime(bench *b, int size) {
     span time;
-    meet(b);
-    time.start_ns = lep_now_ns();
-    volatile double now = MPI_Wtime();
-    time.end_ns = lep_now_ns();
-    (void)now;
+    volatile double now;
+    lep_mpi_meet(b->meeting);
+    LEP_TIMED(&time, now = MPI_Wtime());
+    (void)now, (void)size;
     return time;
 }
 
+static span (*const runs[OPERATIONS])(bench *b, int size) = {
+    [RECV] = run_recv,       [ISEND] = run_isend,   [PINGPONG] = run_pingpong, [EXCHANGE] = run_exchange,
+    [STRIDED] = run_strided, [IPROBE] = run_iprobe, [TEST] = run_test,         [WTIME] = run_wtime};
+
 static span run(bench *b, const p2p_row *row, FILE *file, int cpu) {
-    switch (row->operation) {
-    case RECV:
-        return run_recv(b, row->size);
-    case ISEND:
-        return run_isend(b, row->size);
-    case PINGPONG:
-        return run_pingpong(b, row->size);
-    case EXCHANGE:
-        return run_exchange(b, row->size);
-    case STRIDED:
-        return run_strided(b, row->size);
-    case SEEN:
-        return run_seen(b, row, file, cpu);
-    case IPROBE:
-        return run_iprobe(b);
-    case TEST:
-        return run_test(b);
-    case WTIME:
-    case OPERATIONS:
-        break;
-    }
-    return run_wtime(b);
+    return row->operation == SEEN ? run_seen(b, row, file, cpu) : runs[row->operation](b, row->size);
 }
 
 /* First contacts between the ranks, eager and rendezvous, open connections and register memory. */
@@ -358,6 +320,6 @@ int main(int argc, char **argv) {
     MPI_Comm_free(&b.payload);
     free(rows);
     MPI_Comm_free(&b.meeting);
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

@@ -357,6 +357,6 @@ int main(int argc, char **argv) {
     free(rows);
     MPI_Comm_free(&b.payload);
     MPI_Comm_free(&b.meeting);
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

@@ -86,13 +86,6 @@ static void dismiss_guard(void) {
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
 }
 
-static void meet(bench *b) {
-    char mine = 0, theirs = 0;
-    MPI_Sendrecv(&mine, 1, MPI_CHAR, 1 - b->rank, TAG, &theirs, 1, MPI_CHAR, 1 - b->rank, TAG, b->telling,
-                 MPI_STATUS_IGNORE);
-    MPI_Barrier(b->telling);
-}
-
 static void tell(bench *b) {
     char nothing = 0;
     MPI_Send(&nothing, 1, MPI_CHAR, 1, TAG, b->telling);
@@ -112,9 +105,7 @@ static void share_outcome(bench *b, result *seen, int knowing) {
 }
 
 static void receive(bench *b, int size, result *seen) {
-    seen->start_ns = lep_now_ns();
-    MPI_Recv(b->buffer, size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE);
-    seen->end_ns = lep_now_ns();
+    LEP_TIMED(seen, MPI_Recv(b->buffer, size, MPI_BYTE, 0, TAG, b->payload, MPI_STATUS_IGNORE));
 }
 
 /* Longer than a copy takes at 0.5 GB/s. */
@@ -125,7 +116,7 @@ static int64_t patience_of(const test_row *row) {
 /* Rank 1 leaves when it hears that rank 0 begins: it waits from then on, however late rank 0 got its core. So a send
  * that is said to have returned has; one that is said to block may have been kept from its core. */
 static void begin(bench *b) {
-    meet(b);
+    lep_mpi_meet(b->telling);
     if (b->rank == 0)
         tell(b);
     else
@@ -136,9 +127,7 @@ static result run_deadlock(bench *b, const test_row *row) {
     result seen = {.outcome = RETURNED};
     begin(b);
     if (b->rank == 0) {
-        seen.start_ns = lep_now_ns();
-        MPI_Send(b->buffer, row->size, MPI_BYTE, 1, TAG, b->payload);
-        seen.end_ns = lep_now_ns();
+        LEP_TIMED(&seen, MPI_Send(b->buffer, row->size, MPI_BYTE, 1, TAG, b->payload));
         tell(b);
         share_outcome(b, &seen, 1);
         return seen;
@@ -160,18 +149,16 @@ static result run_silent(bench *b, const test_row *row) {
     result seen = {.outcome = RETURNED};
     int64_t patience_ns = patience_of(row);
     if (b->rank == 0) {
-        meet(b);
+        lep_mpi_meet(b->telling);
         int64_t until =
             lep_now_ns() + patience_ns; /* before rank 1 hears that it begins: rank 0 stops counting first */
         tell(b);
         for (int i = 0; i <= row->backlog; i++) {
-            seen.start_ns = lep_now_ns();
-            MPI_Send(b->buffer, row->size, MPI_BYTE, 1, TAG, b->payload);
-            seen.end_ns = lep_now_ns();
+            LEP_TIMED(&seen, MPI_Send(b->buffer, row->size, MPI_BYTE, 1, TAG, b->payload));
             seen.returned += seen.end_ns < until;
         }
     } else {
-        meet(b);
+        lep_mpi_meet(b->telling);
         hear(b);
         lep_spin_ns(patience_ns);
         for (int i = 0; i <= row->backlog; i++)
@@ -186,12 +173,10 @@ static result run_corruption(bench *b, const test_row *row) {
     result seen = {.outcome = COPIED};
     size_t size = (size_t)row->size;
     memset(b->buffer, b->rank == 0 ? OLD : 0, size);
-    meet(b);
+    lep_mpi_meet(b->telling);
     if (b->rank == 0) {
         MPI_Request request;
-        seen.start_ns = lep_now_ns();
-        MPI_Isend(b->buffer, row->size, MPI_BYTE, 1, TAG, b->payload, &request);
-        seen.end_ns = lep_now_ns();
+        LEP_TIMED(&seen, MPI_Isend(b->buffer, row->size, MPI_BYTE, 1, TAG, b->payload, &request));
         memset(b->buffer, NEW, size);
         tell(b);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -212,28 +197,14 @@ static result run_corruption(bench *b, const test_row *row) {
 
 static result run_head_to_head(bench *b, const test_row *row) {
     result seen = {.outcome = RETURNED, .returned = 1};
-    meet(b);
-    seen.start_ns = lep_now_ns();
-    MPI_Send(b->buffer, row->size, MPI_BYTE, 1 - b->rank, TAG, b->payload);
-    seen.end_ns = lep_now_ns();
+    lep_mpi_meet(b->telling);
+    LEP_TIMED(&seen, MPI_Send(b->buffer, row->size, MPI_BYTE, 1 - b->rank, TAG, b->payload));
     MPI_Recv(b->buffer, row->size, MPI_BYTE, 1 - b->rank, TAG, b->payload, MPI_STATUS_IGNORE);
     return seen;
 }
 
-static result run(bench *b, const test_row *row) {
-    switch (row->test) {
-    case DEADLOCK:
-        return run_deadlock(b, row);
-    case SILENT:
-        return run_silent(b, row);
-    case CORRUPTION:
-        return run_corruption(b, row);
-    case HEAD_TO_HEAD:
-    case TESTS:
-        break;
-    }
-    return run_head_to_head(b, row);
-}
+static result (*const runs[TESTS])(bench *b, const test_row *row) = {run_deadlock, run_silent, run_corruption,
+                                                                     run_head_to_head};
 
 static test_row *read_rows(const lep_design *design) {
     size_t name = lep_design_column(design, "design_row"), what = lep_design_column(design, "test"),
@@ -311,7 +282,7 @@ int main(int argc, char **argv) {
     warm_up(&b);
     for (size_t i = 0; i < design.rows; i++) {
         guard(&rows[i], file, cpu, (double)guard_s + 1e-9 * (double)patience_of(&rows[i]));
-        result seen = run(&b, &rows[i]);
+        result seen = runs[rows[i].test](&b, &rows[i]);
         dismiss_guard();
         fprintf(file, "%s,%s,%d,%d,%d,%s,%d,%.9f,%.9f,%d,%d\n", rows[i].name, rows[i].what, rows[i].size,
                 rows[i].backlog, rows[i].patience_ms, outcome_names[seen.outcome], seen.returned,
@@ -322,6 +293,6 @@ int main(int argc, char **argv) {
     free(rows);
     MPI_Comm_free(&b.payload);
     MPI_Comm_free(&b.telling);
-    lep_mpi_finish();
+    MPI_Finalize();
     return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "probe_common.h"
+
 enum { TAG_ROUND = 11, CALLS_AHEAD = 10 };
 
 static void nothing(lep_process_sync *sync) {
@@ -74,12 +76,7 @@ const lep_process_method lep_process_methods[] = {
 };
 const int lep_process_method_count = sizeof lep_process_methods / sizeof *lep_process_methods;
 
-const lep_process_method *lep_process_method_named(const char *name) {
-    for (int i = 0; i < lep_process_method_count; i++)
-        if (strcmp(lep_process_methods[i].name, name) == 0)
-            return &lep_process_methods[i];
-    return NULL;
-}
+LEP_FIND_NAMED(lep_process_method, lep_process_method_named, lep_process_methods, lep_process_method_count)
 
 void lep_process_sync_open(lep_process_sync *sync, const lep_process_method *method, MPI_Comm comm,
                            const lep_clock *clock, const lep_clock_model *model, int64_t window_ns) {

@@ -44,7 +44,7 @@ typedef struct {
 } lep_record_name;
 
 typedef struct {
-    char magic[8]; /* "LEPREC4" */
+    char magic[8]; /* "LEPREC5" */
     uint32_t header_bytes, row_bytes;
     int32_t rank, ranks, pid, finished; /* lep_record_end */
     int64_t used, lost;                 /* rows written, and rows that found no room */
@@ -61,13 +61,15 @@ typedef struct {
     uint64_t affinity[16];              /* a bit for each core that the rank may use in MPI_Init */
     int32_t cores, threads;             /* online; of the program at its end, those of the MPI library left out */
     int32_t thread_level, abort_code;
+    int64_t base_ns; /* of this rank's clock: what the starts of rows count from */
 } lep_record_header;
 
 _Static_assert(sizeof(lep_record_header) <= LEP_RECORD_HEADER_BYTES, "the header has a fixed size");
 
 /* Half a line of the cache: what a row costs is above all the memory that it takes. */
 typedef struct {
-    int64_t start_ns;
+    uint64_t start_ns : 48; /* since base_ns of the header: from 0 again after 78 hours */
+    uint64_t site : 16;     /* the place of the call: a line of rank-N.sites, 0 where it is not known */
     uint32_t duration;      /* nanoseconds below 2^31; else the highest bit is set and the rest counts 1024 ns */
     uint32_t step_and_code; /* code in the lowest LEP_RECORD_CODE_BITS bits, then thread, then 1 + step or 0 */
     union {
@@ -83,7 +85,7 @@ typedef struct {
         } message;
         struct {                 /* LEP_RECORD_COMPLETED: a request that began at start_ns is over */
             int32_t peer, tag;   /* what came, of a receive */
-            int64_t by_start_ns; /* when the wait or test began that found it so */
+            int64_t by_start_ns; /* of this rank's clock: when the wait or test began that found it so */
         } completed;
     };
 } lep_record_row;

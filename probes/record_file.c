@@ -23,6 +23,7 @@ bool lep_every_call = false;
 LEP_THREAD_LOCAL bool lep_inside_call = false;
 LEP_THREAD_LOCAL lep_record_row *lep_last_look = NULL;
 LEP_THREAD_LOCAL int lep_step = -1;
+int64_t lep_base_ns = 0;
 
 static int descriptor = -1;
 static lep_record_header *header;
@@ -85,13 +86,15 @@ void lep_record_open(int rank, int ranks, const char *mpi) {
         complain(path, "nothing is recorded on this rank");
         return;
     }
-    memcpy(made->magic, "LEPREC4", sizeof made->magic);
+    memcpy(made->magic, "LEPREC5", sizeof made->magic);
     made->header_bytes = LEP_RECORD_HEADER_BYTES;
     made->row_bytes = sizeof(lep_record_row);
     made->rank = rank;
     made->ranks = ranks;
     made->pid = (int32_t)getpid();
     made->names = 1;
+    made->base_ns = lep_base_ns = lep_clock_ns();
+    lep_sites_open(folder, rank);
     gethostname(made->host, sizeof made->host - 1);
     snprintf(made->mpi, sizeof made->mpi, "%s", mpi);
     header = made;
@@ -204,6 +207,7 @@ static void hook_add(int code, int64_t start_ns, int m, int n, int k) {
     if (!start_ns || !lep_recording || (is_kernel && lep_no_work(n)))
         return;
     int64_t end_ns = lep_clock_ns();
+    lep_site = 0; /* a loop or a phase is no call */
     lep_write_kernel(code, start_ns, end_ns, m, n, k);
     if (is_kernel)
         lep_kernel_ended(end_ns);

@@ -39,9 +39,8 @@ static void turn_links(ElfW(Addr) base, const ElfW(Rela) * links, size_t bytes, 
 }
 
 /* Of Open MPI, of MPICH and of its kin. */
-static bool is_fortran(const char *path) {
+static bool is_fortran(const char *file) {
     static const char *const names[] = {"libmpi_mpifh", "libmpi_usempi", "libmpichf", "libmpifort"};
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(file, names[i], strlen(names[i])) == 0)
             return true;
@@ -50,7 +49,7 @@ static bool is_fortran(const char *path) {
 
 static int turn_library(struct dl_phdr_info *library, size_t size, void *unused) {
     (void)size, (void)unused;
-    if (!is_fortran(library->dlpi_name))
+    if (!is_fortran(basename(library->dlpi_name)))
         return 0;
     const ElfW(Dyn) *entry = NULL;
     for (int i = 0; i < library->dlpi_phnum; i++)

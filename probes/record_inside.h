@@ -19,6 +19,7 @@ extern int64_t lep_clock_shift_ns; /* 0 but in tests, where it makes the clocks 
 extern bool lep_every_call;
 extern LEP_THREAD_LOCAL bool lep_inside_call; /* a library calls itself through its public names; only we count once */
 extern LEP_THREAD_LOCAL int lep_step;
+extern LEP_THREAD_LOCAL uint16_t lep_site; /* of the call under way (record_sites.c) */
 
 /* Under SMPI all ranks are contexts of one thread that give way to each other inside of calls, and the clock is the
  * simulation's (record_smpi.c). */
@@ -61,10 +62,16 @@ static inline void lep_kernel_ended(int64_t end_ns) {
         lep_look_at_core(end_ns, LEP_IN_KERNEL);
 }
 
-static inline bool lep_call_begin(void) {
+extern int64_t lep_base_ns; /* of the header */
+void lep_sites_open(const char *folder, int rank);
+uint16_t lep_site_of(const uintptr_t *frame, uintptr_t address);
+
+/* Inlined: the frame and the return address are those of the routine that the program has called. */
+static inline __attribute__((always_inline)) bool lep_call_begin(void) {
     if (!lep_open || lep_inside_call)
         return false;
     lep_inside_call = true;
+    lep_site = lep_site_of(__builtin_frame_address(0), (uintptr_t)__builtin_return_address(0));
     return true;
 }
 
@@ -104,7 +111,8 @@ static inline int64_t lep_duration_ns(uint32_t duration) {
 }
 
 static inline lep_record_row lep_row(int code, int64_t start_ns, int64_t end_ns) {
-    return (lep_record_row){.start_ns = start_ns,
+    return (lep_record_row){.start_ns = (uint64_t)(start_ns - lep_base_ns),
+                            .site = lep_site,
                             .duration = lep_duration(end_ns - start_ns),
                             .step_and_code = ((uint32_t)(lep_step + 1) << LEP_RECORD_THREAD_BITS | lep_thread)
                                                  << LEP_RECORD_CODE_BITS |
@@ -164,7 +172,7 @@ void lep_write_test(int code, int64_t start_ns, int64_t end_ns);
 enum { SAME_WAIT_NS = 20000 };
 
 static inline int64_t lep_since_ns(const lep_record_row *row, int64_t now_ns) {
-    return now_ns - (row->start_ns + lep_duration_ns(row->duration));
+    return now_ns - lep_base_ns - ((int64_t)row->start_ns + lep_duration_ns(row->duration));
 }
 
 /* Of a row of looks, which may grow. */
@@ -182,7 +190,7 @@ static inline void lep_write_look(int code, int64_t start_ns, int64_t end_ns, in
     lep_record_row *last = lep_last_look;
     if (last && last->step_and_code == row.step_and_code && last->message.peer == peer && last->message.tag == tag &&
         last->message.comm == comm && lep_since_ns(last, start_ns) < SAME_WAIT_NS) {
-        last->duration = lep_duration(end_ns - last->start_ns);
+        last->duration = lep_duration(end_ns - lep_base_ns - (int64_t)last->start_ns);
         last->message.size_bytes--;
         return;
     }
@@ -199,7 +207,7 @@ static inline void lep_write_test(int code, int64_t start_ns, int64_t end_ns) {
     int64_t since_ns = last ? lep_since_ns(last, start_ns) : 0;
     if (last && last->step_and_code == row.step_and_code && since_ns < SAME_WAIT_NS &&
         last->message.tag < INT32_MAX - SAME_WAIT_NS) {
-        last->duration = lep_duration(end_ns - last->start_ns);
+        last->duration = lep_duration(end_ns - lep_base_ns - (int64_t)last->start_ns);
         last->message.tag += (int32_t)since_ns;
         last->message.size_bytes--;
         return;

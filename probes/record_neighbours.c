@@ -26,10 +26,7 @@ static int64_t size_of(const sizes *these, int i) {
 }
 
 static int *room(int count) {
-    int *found = calloc(count > 0 ? (size_t)count : 1, sizeof *found);
-    if (!found)
-        abort();
-    return found;
+    return lep_room(count > 0 ? (size_t)count : 1, sizeof(int));
 }
 
 static void of_grid(MPI_Comm comm, neighbours *from, neighbours *to) {

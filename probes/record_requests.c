@@ -23,7 +23,7 @@ static size_t bucket_count, handle_count; /* a power of two, and how many handle
 static node *unused;
 static atomic_flag guard = ATOMIC_FLAG_INIT;
 
-static void *room(size_t count, size_t bytes) {
+void *lep_room(size_t count, size_t bytes) {
     void *found = calloc(count ? count : 1, bytes);
     if (!found) {
         fprintf(stderr, "lepaute record: no memory for requests of MPI\n");
@@ -40,7 +40,7 @@ static void grow(void) {
     node **old = buckets;
     size_t old_count = bucket_count;
     bucket_count = old_count ? 2 * old_count : FEWEST_BUCKETS;
-    buckets = room(bucket_count, sizeof(node *));
+    buckets = lep_room(bucket_count, sizeof(node *));
     for (size_t i = 0; i < old_count; i++)
         for (node *one = old[i], *next; one; one = next) {
             next = one->next;
@@ -67,7 +67,7 @@ static void keep(uintptr_t handle, const lep_request *what) {
     if (made)
         unused = made->next;
     else
-        made = room(1, sizeof *made);
+        made = lep_room(1, sizeof *made);
     *made = (node){.handle = handle, .what = *what, .last = made};
     if (first) {
         (*first)->last->later = made;
@@ -243,14 +243,14 @@ typedef struct {
 static void remember(several *these, int count, const MPI_Request *requests, MPI_Status *statuses) {
     size_t number = count > 0 ? (size_t)count : 0;
     bool few = number <= FEW;
-    these->before = few ? these->few : room(number, sizeof(MPI_Request));
+    these->before = few ? these->few : lep_room(number, sizeof(MPI_Request));
     if (number)
         memcpy(these->before, requests, number * sizeof(MPI_Request));
     these->owns_statuses = statuses == MPI_STATUSES_IGNORE && !few;
     if (statuses != MPI_STATUSES_IGNORE)
         these->statuses = statuses;
     else
-        these->statuses = few ? these->few_statuses : room(number, sizeof(MPI_Status));
+        these->statuses = few ? these->few_statuses : lep_room(number, sizeof(MPI_Status));
 }
 
 static void forget(several *these) {

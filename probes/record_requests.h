@@ -12,7 +12,8 @@ typedef struct {
     int code;                   /* of a persistent one: of the rows that its starts have */
 } lep_request;
 
-extern bool lep_ends_pass_by; /* waits of the program are not seen here: nothing is kept */
+extern bool lep_ends_pass_by;               /* waits of the program are not seen here: nothing is kept */
+void *lep_room(size_t count, size_t bytes); /* zeros; ends the program where there is none */
 void lep_request_keep(MPI_Request request, const lep_request *what);
 
 #ifndef LEP_RECORD_SMPI

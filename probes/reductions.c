@@ -21,7 +21,12 @@ static const lep_operator operators[] = {
     {"MPI_BXOR", MPI_BXOR, LEP_BXOR}, {"MPI_LAND", MPI_LAND, LEP_LAND}, {"MPI_LOR", MPI_LOR, LEP_LOR},
 };
 
-static bool is_defined(const lep_reduction *reduction) {
+static LEP_FIND_NAMED(lep_element, element_named, elements_of,
+                      sizeof elements_of /
+                          sizeof *elements_of) static LEP_FIND_NAMED(lep_operator, operator_named, operators,
+                                                                     sizeof operators / sizeof *operators)
+
+    static bool is_defined(const lep_reduction *reduction) {
     lep_combination combination = reduction->with->combination;
     switch (reduction->element->number) {
     case LEP_BITS:
@@ -34,13 +39,7 @@ static bool is_defined(const lep_reduction *reduction) {
 }
 
 lep_reduction lep_reduction_named(const char *datatype, const char *op) {
-    lep_reduction reduction = {NULL, NULL};
-    for (size_t i = 0; i < sizeof elements_of / sizeof *elements_of; i++)
-        if (strcmp(elements_of[i].name, datatype) == 0)
-            reduction.element = &elements_of[i];
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (strcmp(operators[i].name, op) == 0)
-            reduction.with = &operators[i];
+    lep_reduction reduction = {element_named(datatype), operator_named(op)};
     if (!reduction.element)
         lep_fail("--datatype: %s is none of MPI_BYTE, MPI_INT8_T, MPI_INT, MPI_LONG, MPI_FLOAT, MPI_DOUBLE", datatype);
     if (!reduction.with)

@@ -137,14 +137,16 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         const auto source = std::ranges::find(kernels.names, std::string_view(named->model_of));
         const auto from = source == kernels.names.end() ? number : source - kernels.names.begin();
         const std::uint32_t stream = kernels.first_stream + static_cast<std::uint32_t>(from);
-        if (layers.coefficients) {
-            for (std::uint32_t cpu = 0; cpu < today.models.size(); ++cpu) {
-                today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
-            }
+        for (std::uint32_t cpu = 0; layers.coefficients && cpu < today.models.size(); ++cpu) {
+            today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
         }
+        const auto drawn = [&](bool on, double relative_sd, std::uint32_t layer) {
+            return on ? factor_of(relative_sd, rng::normal({seeds.day, stream, layer, 0})) : 1.0;
+        };
+        today.factor = drawn(layers.discrepancy, named->discrepancy_relative_sd, discrepancy_stream);
+        today.factor *= drawn(layers.own_code, named->own_code_relative_sd, own_code_stream);
+        today.factor *= drawn(layers.extrapolation, named->extrapolation_relative_sd, extrapolation_stream + 1);
         if (layers.discrepancy) {
-            const double normal = rng::normal({seeds.day, stream, discrepancy_stream, 0});
-            today.factor = factor_of(named->discrepancy_relative_sd, normal);
             for (KernelModel& model : today.models) { // the same factors on all cpus
                 model.draw_discrepancies({seeds.day, stream, discrepancy_stream, 1});
             }
@@ -156,10 +158,6 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                     today.crowded[number_of_share] *= factor_of(away * named->crowding_relative_sd, error);
                 }
             }
-        }
-        if (layers.own_code) {
-            const double normal = rng::normal({seeds.day, stream, own_code_stream, 0});
-            today.factor *= factor_of(named->own_code_relative_sd, normal);
         }
         if (layers.extrapolation) {
             const ExtrapolationError error(named->name, {seeds.day, stream, extrapolation_stream, 0});

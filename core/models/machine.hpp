@@ -38,9 +38,10 @@ struct MachineKernel {
     std::string name;
     std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
     std::vector<KernelModel> models;
-    double discrepancy_relative_sd = 0.0; // of the logarithm
-    double own_code_relative_sd = 0.0;    // the same, of what is known of code that was timed on another machine
-    bool as_recorded = false;             // timed on this machine: its durations have what cores differ and wander by
+    double discrepancy_relative_sd = 0.0;   // of the logarithm
+    double own_code_relative_sd = 0.0;      // the same, of what is known of code that was timed on another machine
+    double extrapolation_relative_sd = 0.0; // the same, of use on other numbers of ranks than it was timed on
+    bool as_recorded = false;               // timed on this machine: its durations have what cores differ and wander by
     std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
 
@@ -52,6 +53,7 @@ struct MachineKernel {
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd, 0.0, most_relative_sd);
         visit("own_code_relative_sd", &MachineKernel::own_code_relative_sd);
+        visit("extrapolation_relative_sd", &MachineKernel::extrapolation_relative_sd, 0.0, most_relative_sd);
         visit("as_recorded", &MachineKernel::as_recorded);
         visit("crowding", &MachineKernel::crowding);
         visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd, 0.0, most_relative_sd);

@@ -14,7 +14,7 @@ from lepaute.cli.parsing import grouped, records_of
 #: The commands by what they are asked, with the questions of `lepaute help` in their order; and those that set up.
 GROUPS: dict[str, tuple[str, ...]] = {
     "How fast would it run?": ("predict", "platform"),
-    "And my own program?": ("emulate",),
+    "And my own program?": ("emulate", "learn"),
     "Is my HPL.out good?": ("verify",),
     "What should I tune, or buy?": ("study",),
     "How fast is this machine?": ("calibrate", "fit", "design", "run", "archive"),

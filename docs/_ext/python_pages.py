@@ -18,7 +18,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "predictions": (
         "Predictions",
         (
-            *("predict", "emulate", "difference", "check", "read_prediction", "simulate_one"),
+            *("predict", "emulate", "difference", "check", "learn", "read_prediction", "simulate_one"),
             *(*(entry.class_name for entry in APPLICATIONS.values()), "Program", "Application", "Grid", "Cost"),
             *("Prediction", "Difference", "Spread"),
             *("Layers", "Mapping", "Options", "TraceRequest"),

@@ -39,6 +39,7 @@ OF_COMMANDS: dict[str, tuple[tuple[int, str], ...]] = {
         (entry.UNDECIDED, "with `--results` and without `--tolerance`, whether they are slower is not known"),
     ),
     "record": ((FAILED, "the recorded program failed; its trace is written"),),
+    "learn": ((FAILED, "with `--check`, the learnt class makes other calls than that recording"),),
     "predict hpl": (
         (FAILED, "`lepaute predict FILE.py:CLASS --check`: the class makes other calls than the recording"),
     ),

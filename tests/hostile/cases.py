@@ -113,6 +113,7 @@ BASES = {
     "segment": Base({"--unit": "us"}, {"file": "{in}/durations.txt"}),
     "why": Base({"--usual": "{in}/usual.parquet"}, {"run": "{in}/trace.parquet"}),
     "record": Base({"--output": "out.parquet"}, {"words": ("mpirun", "{in}/junk")}),
+    "learn": Base({"--output": "out.py"}, {"recordings": ("{in}/trace.parquet", "{in}/trace.parquet")}),
     "trace show": Base(arguments=_TRACE),  # type: ignore[arg-type]
     "trace gantt": Base(_OUTPUT, _TRACE),  # type: ignore[arg-type]
     "trace convert": Base(_OUTPUT, {"file": "{in}/smpi.trace"}),

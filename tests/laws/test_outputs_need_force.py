@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 READ = {
     "--between", "--binary", "--dat", "--hostfile", "--install", "--inventory", "--mapping", "--mpicc", "--python",
     "--rankfile", "--results", "--source", "--ssh-config", "--transfer", "--usual", "--within", "--xhpl",
+    "learn --check",
     "watch events import --events", "watch events import --outliers", "compare --markdown",  # appended to
 }  # fmt: skip
 #: They are made, or hold what they know as theirs: results that --resume continues, an older site.
@@ -29,8 +30,8 @@ FOLDERS = {
 } | {f"study {question} --output" for question in ("whatif", "tune", "sensitivity", "capacity", "ready")}  # fmt: skip
 #: They end before they write anything where there are neither compilers nor measurements.
 WITHOUT_RESULT = {
-    "calibrate", "clocks", "compare", "emulate hpl", "emulate program", "fit", "record", "run", "trace convert",
-    "verify hpl", *(f"verify command {name}" for name in APPLICATIONS),
+    "calibrate", "clocks", "compare", "emulate hpl", "emulate program", "fit", "learn", "record", "run",
+    "trace convert", "verify hpl", *(f"verify command {name}" for name in APPLICATIONS),
 }  # fmt: skip
 #: What an option needs beside it.
 BESIDE = {

@@ -9,62 +9,16 @@ import numpy
 import pytest
 from oracles.traces_by_hand import call, trace
 from support_limits import HANG_S
+from support_record_files import KERNEL, written
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.measure.record import library_of_command
-from lepaute.measure.record_file import RankRecord, read_rank, trace_of_records
+from lepaute.measure.record_file import trace_of_records
 from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.breakdown import COMPUTE, NO_CORE, breakdown_of
 from lepaute.simulate.trace.kernels import MAGIC, KernelCalls, merge_kernels, read_kernels
 from lepaute.simulate.trace.recorded_calls import merge_calls
 from lepaute.simulate.trace.table import caveats_of
-
-HEADER_BYTES, NAMES, NOTES_BYTES = 20480, 448, 4096
-KERNEL, MPI, PHASE = range(3)
-MESSAGES = (
-    "MPI_Send", "MPI_Iprobe", "MPI_Testany", "MPI_Irecv", "MPI_Isend", "MPI_Waitall", "MPI_Allreduce", "(completed)",
-    "(waited)", "(slept)",
-)  # fmt: skip
-CODES = ((KERNEL, "dgemm"), *((MPI, name) for name in MESSAGES), (PHASE, "factorisation"), (PHASE, "pdtrsv"))
-Row = tuple[int, str, int, int, tuple[int, ...]]  # start, name, duration, step, values
-
-
-def packed(start_ns: int, name: str, duration_ns: int, step: int, values: tuple[int, ...]) -> bytes:
-    code = 1 + [text for _, text in CODES].index(name)
-    duration = duration_ns if duration_ns < 1 << 31 else 1 << 31 | duration_ns >> 10
-    head = struct.pack("<qII", start_ns, duration, (step + 1) << 15 | code)
-    if name in MESSAGES:
-        return head + struct.pack("<iiq", *values)
-    return head + struct.pack("<iii4x", *values)
-
-
-def written(
-    path: Path,
-    *rows: Row,
-    rank: int = 0,
-    ranks: int = 1,
-    clocks: tuple[int, ...] = (0, 0, 0, 0, 0, 0),
-    finished: int = 1,
-    lost: int = 0,
-    end_ns: int = 0,
-    notes: str = "",
-    spare_bytes: int = 0,
-    fortran: int = 0,
-    cores: tuple[int, ...] = (),
-    threads: int = 1,
-    abort_code: int = 0,
-) -> RankRecord:
-    """The record of a file with these rows; clocks are (at, add, round trip) twice."""
-    head = struct.pack("<8sIIiiii", b"LEPREC4", HEADER_BYTES, 32, rank, ranks, 1, finished)
-    head += struct.pack("<qqqq6q", len(rows), lost, 0, end_ns, *clocks)
-    head += struct.pack("<64s160sII", f"host{rank}".encode(), b"Some MPI", 1 + len(CODES), fortran)
-    table = b"".join(struct.pack("<B31s", kind, name.encode()) for kind, name in ((0, ""), *CODES))
-    head += table.ljust(32 * NAMES, b"\0") + notes.encode().ljust(NOTES_BYTES, b"\0")
-    affinity = sum(1 << core for core in cores).to_bytes(128, "little")
-    head += struct.pack("<8x128siiii", affinity, len(cores), threads, 3, abort_code)
-    body = b"".join(packed(*row) for row in rows)
-    path.write_bytes(head.ljust(HEADER_BYTES, b"\0") + body + bytes(spare_bytes))
-    return read_rank(path)
 
 
 def test_a_row_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -215,11 +169,8 @@ def test_of_a_program_that_marks_its_region_only_that_is_kept(tmp_path: Path) ->
 
 def test_what_the_recorder_did_before_the_program_is_no_call(tmp_path: Path) -> None:
     rows = [(1_000, "MPI_Testany", 1, -1, (-1, 0, 0)), (2_000, "dgemm", 1, 0, (1, 1, 1))]
-    written(tmp_path / "0", *rows)
-    content = bytearray((tmp_path / "0").read_bytes())
-    content[48:56] = struct.pack("<q", 1_500)  # when all ranks had come together in MPI_Init
-    (tmp_path / "0").write_bytes(content)
-    assert read_rank(tmp_path / "0").rows["start_ns"].tolist() == [2_000]
+    record = written(tmp_path / "0", *rows, start_ns=1_500)  # when all ranks had come together in MPI_Init
+    assert record.rows["start_ns"].tolist() == [2_000]
 
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:

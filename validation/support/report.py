@@ -119,7 +119,8 @@ PAGES = {
     "accuracy_dahu": ("matrix_size", "factorial", "geometry", "coverage", "tuning_regret", "pair_differences"),
     "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes", "why"),
     "accuracy_emulation": (
-        *("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications", "collectives"),
+        *("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications"),
+        *("learnt", "collectives"),
     ),
     "published_studies": (
         *("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes", "literature", "recounted"),

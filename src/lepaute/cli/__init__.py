@@ -43,6 +43,7 @@ COMMANDS = (
         "segment:command",
     ),
     Command("record", "run a program under MPI and record its kernels and messages", "trace:record", "trace"),
+    Command("learn", "make an application of recordings on few ranks, to predict it on many", "learn:command", "trace"),
     Command("trace", "show, draw, break down and compare traces", extra="trace"),
     Command("why", "why a recorded run took longer than usual: what, where and since when", "why:command", "compare"),
     Command("design", "tables of what will be measured", extra="fit"),

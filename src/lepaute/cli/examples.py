@@ -115,6 +115,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "why": ("lepaute why run.parquet --usual usual/*.parquet --report why.html",),
     "record": ("lepaute record -o trace.parquet -- mpirun -np 2 PROGRAM",),
+    "learn": (
+        "lepaute learn r4.parquet r8.parquet r16.parquet -o solver.py",
+        "lepaute learn a.parquet b.parquet -o solver.py --parameter n=512,1024 --explain",
+    ),
     "trace show": ("lepaute trace show trace.parquet",),
     "trace gantt": ("lepaute trace gantt trace.parquet -o gantt.png --ranks 0-3",),
     "trace convert": (

@@ -29,7 +29,7 @@ HPL = "xhpl-lepaute"
 FOLDER_VARIABLE = "LEPAUTE_RECORD_FOLDER"
 EVERY_CALL_VARIABLE = "LEPAUTE_RECORD_EVERY_CALL"
 
-_PARTS = "file world clock core init regions fortran mpi requests collectives neighbours blas".split()
+_PARTS = "file world clock core init sites regions fortran mpi requests collectives neighbours blas".split()
 _CLOCKS = ("clock_exchange", "clock_offset", "clock_model")
 _SOURCES = tuple(f"{name}.c" for name in (*(f"record_{part}" for part in _PARTS), *_CLOCKS))
 _HPL_SOURCES = ("xhpl_lepaute.c", "hpl_defaults.c", "record_hpl_wraps.c")

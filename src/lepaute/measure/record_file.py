@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from lepaute.errors import EnvironmentProblem, InputError
 from lepaute.kit.text import counted, percent
+from lepaute.measure.call_sites import joined_sites, read_sites, sites_of_rows, starts_of_rows
 from lepaute.simulate.trace.messages import BETWEEN_TWO, TESTS
 from lepaute.simulate.trace.recorded_calls import COMPLETED, numbered_communicators, with_completions
 from lepaute.simulate.trace.table import KERNEL, MPI, PHASE, SLEEPING, WAITING, Trace, trace_of_columns
 
-MAGIC = b"LEPREC4"
+MAGIC = b"LEPREC5"
 _NAMES, _NAME_BYTES, _HEADER_BYTES, _NOTES_BYTES, _CODE_BITS, _THREAD_BITS = 448, 32, 20480, 4096, 9, 6
 _AFFINITY_BYTES = 128
 #: How a rank ended.
@@ -46,6 +47,7 @@ class RankRecord:
     fortran : whether it initialized MPI by a routine of Fortran that passes by the one of C, as its other calls do
     costs_s : what a row takes between the end of its call and the next call, and what a test that found nothing does
     affinity: the cores that it may use;  cores: of its node;  threads: of the program at its end
+    sites   : texts of the places of calls; rows have their number from 1, 0 where there is none
     """
 
     rank: int
@@ -66,6 +68,7 @@ class RankRecord:
     cores: int
     threads: int
     abort_code: int
+    sites: tuple[str, ...]
 
 
 def read_rank(path: Path) -> RankRecord:
@@ -84,8 +87,9 @@ def read_rank(path: Path) -> RankRecord:
     codes = packed["step_and_code"] & ((1 << _CODE_BITS) - 1)
     # The rows before MPI_Init had ended are the recorder's own, which measured what a row costs.
     begins = max(1, int(header["start_ns"]))
-    packed = packed[(codes > 0) & (codes < len(names)) & (packed["start_ns"] >= begins)]
-    rows = _with_waits(_rows(packed, names), names)
+    starts_ns = starts_of_rows(packed["site_and_start"], int(header["base_ns"]))
+    kept = (codes > 0) & (codes < len(names)) & (starts_ns >= begins)
+    rows = _with_waits(_rows(packed[kept], starts_ns[kept], names), names)
     names = tuple((KERNEL, _WAITS[name]) if name in _WAITS else (kind, name) for kind, name in names)
     mask = int.from_bytes(bytes(header["affinity"]).ljust(_AFFINITY_BYTES, b"\0"), "little")
     last = int(header["end_ns"]) or int(rows["end_ns"].max(initial=int(header["start_ns"])))
@@ -107,32 +111,32 @@ def read_rank(path: Path) -> RankRecord:
         fortran=bool(header["fortran"]),
         costs_s=(int(header["cost_ps"][0]) * 1e-12, int(header["cost_ps"][1]) * 1e-12),
         affinity=frozenset(core for core in range(8 * _AFFINITY_BYTES) if mask >> core & 1),
+        sites=read_sites(path.with_suffix(".sites")),
     )
 
 
 def _types() -> "tuple[Any, Any]":
     header = [
         ("magic", "S8"),
-        ("header_bytes", "<u4"),
-        ("row_bytes", "<u4"),
+        *((name, "<u4") for name in ("header_bytes", "row_bytes")),
         *((name, "<i4") for name in ("rank", "ranks", "pid", "finished")),
         *((name, "<i8") for name in ("used", "lost", "start_ns", "end_ns")),
         ("clocks", [("at_ns", "<i8"), ("add_ns", "<i8"), ("round_trip_ns", "<i8")], (2,)),
         ("host", "S64"),
         ("mpi", "S160"),
-        ("names", "<u4"),
-        ("fortran", "<u4"),
+        *((name, "<u4") for name in ("names", "fortran")),
         ("names_of", [("kind", "u1"), ("name", f"S{_NAME_BYTES - 1}")], (_NAMES,)),
         ("notes", f"S{_NOTES_BYTES}"),
         ("cost_ps", "<u4", (2,)),
         ("affinity", f"V{_AFFINITY_BYTES}"),
         *((name, "<i4") for name in ("cores", "threads", "thread_level", "abort_code")),
+        ("base_ns", "<i8"),
     ]
-    packed = [("start_ns", "<i8"), ("duration", "<u4"), ("step_and_code", "<u4"), ("what", "<i4", (4,))]
+    packed = [("site_and_start", "<u8"), ("duration", "<u4"), ("step_and_code", "<u4"), ("what", "<i4", (4,))]
     return numpy.dtype(header), numpy.dtype(packed)
 
 
-def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> _Columns:
+def _rows(packed: "NDArray[Any]", starts_ns: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> _Columns:
     """Columns of packed rows; names: kind and name of each code. The communicator of a call stands in comm, of one
     between two ranks its lowest bits, and completion joins requests with what completed them.
     """
@@ -149,11 +153,12 @@ def _rows(packed: "NDArray[Any]", names: "Sequence[tuple[int, str]]") -> _Column
     tag = numpy.where(is_message, what[:, 1], -1).astype("int64")
     vain = is_test & (n > 0)
     columns = {
-        "start": packed["start_ns"],
-        "start_ns": packed["start_ns"].copy(),
-        "end_ns": packed["start_ns"] + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10),
+        "start": starts_ns,
+        "start_ns": starts_ns.copy(),
+        "end_ns": starts_ns + numpy.where(took < 1 << 31, took, (took - (1 << 31)) << 10),
         "code": code,
         "name": code,
+        "site": sites_of_rows(packed["site_and_start"]),
         "step": (bits >> (_CODE_BITS + _THREAD_BITS)).astype("int32") - 1,
         "thread": bits >> _CODE_BITS & ((1 << _THREAD_BITS) - 1),
         "m": numpy.where(vain, tag, m),
@@ -184,6 +189,7 @@ def _with_waits(rows: _Columns, names: "Sequence[tuple[int, str]]") -> _Columns:
         rows["end_ns"][at] = numpy.maximum(rows["start_ns"][at], rows["end_ns"][at])
         rows["end_ns"][before[in_kernel]] = rows["start_ns"][at[in_kernel]]
     rows["peer"][is_wait] = -1
+    rows["site"][is_wait] = 0
     return rows
 
 
@@ -215,6 +221,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     spans = regions if has_region else [(record.start_ns, record.end_ns) for record in records]
     start_ns = min(start for start, _ in spans)
     names: dict[tuple[int, str], int] = {}
+    sites: dict[str, int] = {}
     pieces: list[_Columns] = []
     for record, span in zip(records, spans, strict=True):
         rows = record.rows
@@ -229,6 +236,7 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
                 "duration_s": (rows["end_ns"] - rows["start_ns"]) * 1e-9,
                 "kind": numpy.array([kind for kind, _ in record.names], dtype="int16")[rows["code"]],
                 "name": codes[rows["code"]],
+                "site": joined_sites(rows["site"], record.sites, sites),
                 **{column: rows[column] for column in ("step", "m", "n", "k", "size_bytes", "peer", "tag")},
                 **{column: rows[column] for column in ("comm", "completion", "thread")},
             }
@@ -245,9 +253,9 @@ def trace_of_records(records: Sequence[RankRecord], metadata: dict[str, Any], so
     outside_s = sum(end - start for start, end in spans) * 1e-9 - in_calls_s
     metadata = metadata | _recorded_metadata(records, solve, waited_s / max(outside_s, waited_s, 1e-9))
     metadata["whole"] = True
+    metadata |= {"sites": list(sites)} if sites else {}
     if solve != 1 and not has_region:
-        text = f"--solve {solve} chose nothing: the program marks none, and this is all that it did"
-        metadata["warnings"].append(text)
+        metadata["warnings"].append(f"--solve {solve} chose nothing: the program marks none, and this is all it did")
     span_of = {record.rank: span for record, span in zip(records, spans, strict=True)}
     for place, name in enumerate(("begins_s", "ends_s")):
         dates = (span_of.get(rank, (start_ns, start_ns))[place] for rank in range(metadata["ranks"]))
@@ -301,8 +309,7 @@ def _recorded_metadata(records: Sequence[RankRecord], solve: int, waiting_share:
             metadata.update(application="hpl", parameters=json.loads(notes[solve - 1]))
         except ValueError:
             metadata["notes"] = list(notes)
-    metadata |= _ended(records) | _sharing(records, waiting_share)
-    return metadata | {"warnings": _warnings(records, ranks)}
+    return metadata | _ended(records) | _sharing(records, waiting_share) | {"warnings": _warnings(records, ranks)}
 
 
 def _ended(records: Sequence[RankRecord]) -> dict[str, str]:

@@ -38,6 +38,7 @@ class Kernels:
     costs    : what it says itself of kernels; equal costs make equal models of a platform
     make     : makes these models, as the machine of a run has them
     exact    : names of what has a cost without an error
+    extrapolated : names of costs that are used on other numbers of ranks than they were measured on
     probing  : whether ranks compute while they look for messages with MPI_Iprobe
     """
 
@@ -46,6 +47,7 @@ class Kernels:
     make: "Callable[[], list[_core.MachineKernel]]" = list
     exact: tuple[str, ...] = ()
     probing: bool = False
+    extrapolated: tuple[str, ...] = ()
 
 
 class Behaviour:

@@ -42,6 +42,8 @@ class KernelUse(NamedTuple):
     def outside(self, name: str, platform: "Platform") -> str:
         """Which parameters of kernel `name` left the fitted ranges, and those: "k = 64..64, fitted in 128..2048"."""
         met, ranges = [], []
+        if self.outside_low.n > self.outside_high.n:  # of no size
+            return "on other numbers of ranks than it was measured on"
         fitted = [piece.range for model in platform.kernels if model.kernel == name for piece in model.pieces]
         for letter, met_low, met_high in zip("mnk", self.outside_low, self.outside_high, strict=True):
             met.append(f"{letter} = {met_low:.0f}..{met_high:.0f}")

@@ -264,7 +264,7 @@ def simulate(
 def _simulated_run(result: _core.RunResult, behaviour: "Behaviour", seed: int, began_s: float) -> SimulatedRun:
     application = behaviour.application
     breakdown = breakdown_of_run(result, application.ranks)
-    sampling = None
+    sampling, extrapolated = None, behaviour.kernels.extrapolated
     if (simulated_steps := getattr(result, "simulated_steps", application.steps)) < application.steps:
         sampling = Sampling(simulated_steps, application.steps, tuple(getattr(result, "sampling_changes_s", ())))
     waiting_share = result.waiting_s / max(application.ranks * result.time_s, 1e-300)
@@ -280,7 +280,7 @@ def _simulated_run(result: _core.RunResult, behaviour: "Behaviour", seed: int, b
                 use.time_s,
                 use.unmodelled_calls,
                 use.clipped_means,
-                use.extrapolated_time_s,
+                use.time_s if name in extrapolated else use.extrapolated_time_s,
                 _sizes(use.outside_low),
                 _sizes(use.outside_high),
             )

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from lepaute.simulate.apps.hpl import Hpl as Hpl
     from lepaute.simulate.apps.replay import TraceReplay as TraceReplay
     from lepaute.simulate.apps.stencil import Stencil as Stencil
+    from lepaute.simulate.learn import learn as learn
 
 
 class Entry(NamedTuple):

@@ -12,7 +12,7 @@ from lepaute.errors import InputError, PredictionWarning
 from lepaute.kit.numbers import of_type, plain, whole
 from lepaute.kit.text import counted, without_figures
 from lepaute.simulate.application import Application
-from lepaute.simulate.conditions import Conditions, Fidelity, Layers, Transfer
+from lepaute.simulate.conditions import Conditions, Fidelity, Layers, Transfer, layers_of
 from lepaute.simulate.engine import Engine, SimulatedRun, Simulator
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.platform.io import load_platform
@@ -224,7 +224,9 @@ class _Batch:
             at
             for at, application in enumerate(self.applications)
             for outside in [outside_of(application, runs_of[at][WHOLE][0], self.conditions)]
-            if outside.share >= MIN_OUTSIDE and self.engine.samples and application.on().kernels.modelled
+            if outside.share >= MIN_OUTSIDE
+            and self.engine.samples
+            and "extrapolation" in layers_of(self.conditions.platform, application)
         ]
         tasks = [
             self._task(simulator, (at, name, draw), draw)

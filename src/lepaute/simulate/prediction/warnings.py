@@ -83,7 +83,8 @@ def warnings_of_run(
     warnings += assumed_values(platform)  # where the width of the interval comes from
     warnings += [f"the platform has a value that no machine has: {sentence}" for sentence in implausible(platform)]
     free = {name for name, use in run.kernels.items() if _is_small(name, use, application, platform, run.time_s)}
-    warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in GLUE | free}, platform)
+    free |= GLUE | {*behaviour.kernels.extrapolated}  # of these the application has said it
+    warnings += kernel_warnings({name: use for name, use in run.kernels.items() if name not in free}, platform)
     if application.ranks > most_ranks_on_a_node:
         warnings += _link_warnings(platform)
     network = platform.network

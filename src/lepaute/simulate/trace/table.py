@@ -54,6 +54,7 @@ NUMBERS = (
     ("comm", "int32", -1),
     ("completion", "int32", -1),
     ("thread", "int32", 0),
+    ("site", "int32", -1),
     ("late_s", "float64", float("nan")),
     ("transfer_s", "float64", float("nan")),
     ("contention_s", "float64", float("nan")),
@@ -87,6 +88,7 @@ class Trace:
                         MPI_COMM_WORLD (of an emulation: all ranks), 1, 2, ... others; -1 if that is not known
     completion        : the same number within a rank on a request and on the call that completed it, -1 elsewhere
     thread            : of the rank, in the order of their first calls, from 0
+    site              : where in the program a recorded call stands: an index into sites, -1 if that is not known
     late_s, transfer_s, contention_s : parts of the duration of an MPI call, NaN if they are not known
     metadata          : source, application, parameters, platform, seed, ranks, ...
     """
@@ -107,6 +109,7 @@ class Trace:
     comm: npt.NDArray[Any]
     completion: npt.NDArray[Any]
     thread: npt.NDArray[Any]
+    site: npt.NDArray[Any]
     late_s: npt.NDArray[Any]
     transfer_s: npt.NDArray[Any]
     contention_s: npt.NDArray[Any]
@@ -194,7 +197,7 @@ def trace_of_columns(
             made[name] = numpy.full(rows, default, dtype=kind)
         if len(made[name]) != rows:
             raise InputError(f"{where}: the column {name} has {len(made[name])} rows, rank has {rows}")
-    _check(made, len(names), where)
+    _check(made, len(names), len(metadata.get("sites") or ()), where)
     # Phases come before what they hold; calls that begin together stay as given: a simulation's may take no time.
     phase = made["kind"] == PHASE
     order = numpy.lexsort((numpy.where(phase, -1.0 - made["duration_s"], 0.0), made["start_s"], made["rank"]))
@@ -220,7 +223,7 @@ def with_rows(
     return trace_of_columns(columns, names, metadata, where)
 
 
-def _check(columns: Mapping[str, npt.NDArray[Any]], names: int, where: str) -> None:
+def _check(columns: Mapping[str, npt.NDArray[Any]], names: int, sites: int, where: str) -> None:
     def refuse(bad: npt.NDArray[Any], column: str, expected: str) -> None:
         if bad.any():
             row = int(numpy.argmax(bad))
@@ -232,6 +235,7 @@ def _check(columns: Mapping[str, npt.NDArray[Any]], names: int, where: str) -> N
     for name in ("m", "n", "k", "size_bytes"):
         refuse(~(numpy.abs(columns[name]) < MAX_SIZE), name, "a number")
     refuse((columns["kind"] < 0) | (columns["kind"] >= len(KINDS)), "kind", "kernel, mpi or phase")
+    refuse((columns["site"] < -1) | (columns["site"] >= sites), "site", "the place of one of sites, or -1")
     refuse((columns["name"] < 0) | (columns["name"] >= names), "name", "one of the names")
 
 
@@ -239,7 +243,7 @@ KEY = b"lepaute-trace"
 #: What the columns of a trace may take in memory: some ten million calls.
 MAX_TRACE_BYTES = 1 << 30
 #: All columns of one call.
-ROW_BYTES = 110
+ROW_BYTES = 114
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:
@@ -247,7 +251,7 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     arrays: dict[str, Any] = {"rank": pa.array(trace.rank), "step": pa.array(trace.step)}
     for name, codes, texts in (("kind", trace.kind, KINDS), ("name", trace.name, trace.names)):
         arrays[name] = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(texts, pa.string()))
-    for name, _, _ in NUMBERS:
+    for name in (name for name, _, _ in NUMBERS if name != "site" or trace.metadata.get("sites")):
         arrays.setdefault(name, pa.array(getattr(trace, name), from_pandas=False))
     table = pa.table(arrays).replace_schema_metadata({KEY: json.dumps({**trace.metadata, "format": FORMAT}).encode()})
     with whole_file(path_of(path, "the trace")) as temporary:
@@ -354,6 +358,7 @@ class TraceMetadata:
 
     nodes    : of each rank, the index of its node: in hosts, and from first_node on in the platform
     begins_s, ends_s : of each rank, when what was recorded of it began and ended
+    sites    : of each number of the column site, the functions under way, the innermost first
     recorder_s : what recording a call has added to the time between it and the next one; a test that found nothing
     """
 
@@ -374,6 +379,7 @@ class TraceMetadata:
     begins_s: tuple[float, ...] | None = None
     ends_s: tuple[float, ...] | None = None
     recorder_s: tuple[float, ...] | None = None
+    sites: tuple[str, ...] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
 

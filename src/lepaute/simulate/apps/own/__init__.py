@@ -2,6 +2,7 @@
 
 values      grids and costs, what parameters and computing are made of
 measured    what a recording tells of computing between two calls
+recorded    costs of recordings, on other machines and numbers of ranks
 rank        what `run(self, me)` has in `me`
 laying      from the class to what the core runs, where the course of the ranks is known beforehand
 stepping    the same step by step, where it depends on what messages bring
@@ -18,7 +19,7 @@ from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from lepaute.errors import InputError
 from lepaute.kit.later import later
@@ -27,21 +28,21 @@ from lepaute.kit.numbers import of_type
 from lepaute.kit.options import check_fields, option, option_field
 from lepaute.kit.python_files import program_of
 from lepaute.kit.quantities import whole_of
-from lepaute.kit.text import counted, percent, ranks_text
 from lepaute.simulate import application as applications
-from lepaute.simulate.apps.own.values import MOST, Grid, costs_of, declared_costs, kernel_of
+from lepaute.simulate.apps.own.values import MOST, Grid, costs_of
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 
 if TYPE_CHECKING:
-    from lepaute.simulate.apps.own import checking, laying, rank
+    from lepaute.simulate.apps.own import checking, laying, rank, recorded
     from lepaute.simulate.engine import SimulatedRun
 else:
+    recorded = later("lepaute.simulate.apps.own.recorded")
     laying = later("lepaute.simulate.apps.own.laying")
     rank, checking = later("lepaute.simulate.apps.own.rank"), later("lepaute.simulate.apps.own.checking")
 
 _LOCK = Lock()  # laying down is Python's work: one at a time
 _MAY_BE_FIELDS = frozenset({"ranks", "threads_per_rank"})
-_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "run"}
+_MAY_BE_DEFINED = _MAY_BE_FIELDS | {"name", "steps", "memory_bytes", "parameters", "recorded_on", "collectives", "run"}
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,23 @@ class OwnBehaviour(LaidBehaviour):
     def _costs(self) -> tuple[tuple[str, float, float, float, float], ...]:
         return costs_of(self.application)
 
+    @cached_property
+    def _recorded(self) -> "recorded.Recorded":
+        return recorded.Recorded(self.application, self._platform)
+
     @property
     def kernels(self) -> Kernels:
+        beyond = self._recorded.extrapolation
         return Kernels(
             self.laid().uses_kernels,
-            self._costs,
-            lambda: [kernel_of(cost, self.platform) for cost in self._costs],
+            (*self._costs, self.application.recorded_on, *beyond.values()),
+            lambda: self._recorded.kernels(self._costs),
             tuple(name for name, seconds, error, _, _ in self._costs if seconds > 0.0 and error == 0.0),
+            extrapolated=tuple(name for name, error in beyond.items() if error > 0.0),
         )
+
+    def proviso(self, run: "SimulatedRun") -> str:
+        return self._recorded.proviso
 
     @property
     def draws(self) -> frozenset[str]:
@@ -85,6 +95,7 @@ class OwnBehaviour(LaidBehaviour):
             "discrepancy": any(error > 0.0 for _, _, error, _, _ in self._costs),
             "noise": any(noise > 0.0 for _, _, _, noise, _ in self._costs),
             "course": self.laid().draws,
+            **self._recorded.layers,
         }
         return frozenset(name for name, does in varies.items() if does)
 
@@ -118,23 +129,7 @@ class OwnBehaviour(LaidBehaviour):
         return Stepping(self.application, seed).begin()
 
     def warnings(self, run: "SimulatedRun") -> list[str]:
-        told = self.laid().caveats(self.application)
-        for cost in declared_costs(self.application):
-            found: Any = getattr(cost, "stretches", None)
-            if found is not None and found.platform != self.platform.name:
-                where = f"on {found.platform}" if found.platform else "on a machine that nothing tells of"
-                told.append(
-                    f"the cost of {cost.name} is as measured, {where}: {counted(found.count, 'measurement')} on "
-                    f"{ranks_text(found.ranks)}, error {percent(found.error)}, noise {percent(found.noise)}"
-                )
-        nodes = self.platform.nodes
-        shared = [name for name, _, _, _, memory_share in self._costs if memory_share > 0.0]
-        if shared and (nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None):
-            told.append(
-                f"the memory share of {', '.join(shared)} changes nothing: {self.platform.name} has no "
-                "nodes.memory_bandwidth_Bps and nodes.core_memory_bandwidth_Bps"
-            )
-        return told
+        return self.laid().caveats(self.application) + self._recorded.warnings
 
 
 class Application(applications.Application):
@@ -164,6 +159,10 @@ class Application(applications.Application):
     """
 
     about: ClassVar[applications.About] = applications.About("")  # of each class: __init_subclass__
+    #: The platform, by name or file, that the costs are of; empty: not known; None: they are as given anywhere.
+    recorded_on: ClassVar[str | None] = None
+    #: MPI library whose rules choose algorithms of collective operations; None: the first ones of `ALGORITHMS`.
+    collectives: ClassVar[Literal["openmpi", "mpich"] | None] = None
     #: Of one that was loaded from a command line or a study.
     file_sha256: ClassVar[str] = ""
 
@@ -200,7 +199,7 @@ class Application(applications.Application):
             core="program",
             behaviour=OwnBehaviour,
             files=OwnFiles,
-            several=tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid),  # type: ignore[attr-defined]
+            several=tuple(name for name in cls.__dataclass_fields__ if hints[name] is Grid or name == "ranks"),  # type: ignore[attr-defined]
         )
 
     def __post_init__(self) -> None:
@@ -287,7 +286,10 @@ def _option(owner: str, name: str, kind: Any, default: Any, helps: dict[str, str
     if kind is Grid:
         return option(about, parse=Grid, default=None if default is MISSING else str(default))
     if kind is int:
-        return option(about, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default))
+        also = ("--np",) if name == "ranks" else ()
+        return option(
+            about, also=also, parse=partial(whole_of, name=name), default=None if default is MISSING else str(default)
+        )
     if kind is bool:
         flag = name.replace("_", "-")
         return option(about, name=f"{flag}/--no-{flag}")

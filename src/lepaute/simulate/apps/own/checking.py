@@ -14,7 +14,7 @@ from lepaute.kit.text import counted, ranks_text, seconds
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
-from lepaute.simulate.apps.replay.collectives import OPENMPI
+from lepaute.simulate.apps.replay.collectives import BASE_OF, OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
@@ -181,12 +181,12 @@ def _made_of_recording(
     made: list[int] = []
     of_row: list[int] = []
     both: list[Made] = []  # the send of an MPI_Sendrecv
-    columns = (does, trace.name, trace.peer, recorded.tag, trace.size_bytes)
+    columns = (does, trace.name, trace.peer, trace.tag, trace.size_bytes)
     chosen = numpy.flatnonzero(~numpy.isin(does, (Does.NOTHING, Does.COMPUTES)))
     for row, do, name, peer, tag, size in zip(
         chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True
     ):
-        code = CALLS[trace.names[name]].code
+        code = BASE_OF.get(CALLS[trace.names[name]].code, CALLS[trace.names[name]].code)
         calls: list[Made] = []
         if do in MEETINGS:
             at = int(met[row])

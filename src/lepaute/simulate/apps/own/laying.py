@@ -16,10 +16,13 @@ from typing import Any, Never, NoReturn
 
 from lepaute import _core
 from lepaute.errors import InputError
+from lepaute.kit.later import later
 from lepaute.kit.python_files import Program, program_of
 from lepaute.simulate.apps.own.rank import ANY, Carried, Communicator, Me, Operation, Request
 from lepaute.simulate.apps.own.values import Cost, costs_of
 from lepaute.simulate.machine.core import KERNELS
+
+collectives = later("lepaute.simulate.apps.replay.collectives")
 
 #: What the engine handles for an operation, about: events.
 _EVENTS = {"compute": 0.2, "step": 0.1, "send": 2.0, "ssend": 2.0, "isend": 2.0, "waitall": 0.5}
@@ -166,10 +169,14 @@ class _Parked:
 
 @dataclass
 class Laying:
-    """State that all ranks share while an application is laid down."""
+    """State that all ranks share while an application is laid down.
+
+    library : MPI library whose rules choose the algorithms of collective operations; None: always the same ones
+    """
 
     application: Any
     seed: int
+    library: str | None = None
     draws: bool = False
     by_date: bool = False
     _numbers: dict[Any, int] = field(default_factory=dict)  # of operations by what they are and where
@@ -345,6 +352,12 @@ class Laying:
             return self._values[place]
         self.by_date |= code in ("receive", "probe") and operation.peer == ANY
         which = 0
+        if self.library is not None and isinstance(what, Communicator) and operation.algorithm == "usual":
+            for part in collectives.parts_of(code, operation.m, what.size, self.library):
+                amounts = (float(round(part.size_bytes)), part.segment_bytes, part.fan_out)
+                made = Operation(part.code, operation.peer, 0, *amounts, part.algorithm, what)
+                track.ops.append(self._number(made, place, what.number, shared=False))
+            return self._values[place]
         if code == "exchange":
             which = self._intern_list(what.ranks, what.sizes)
         elif code == "compute":
@@ -438,7 +451,7 @@ def _weight(code: str, what: Any) -> float:
 
 
 def _laid_once(application: Any, seed: int) -> tuple[Laying, Laid]:
-    laying = Laying(application, seed)
+    laying = Laying(application, seed, application.collectives)
     try:
         return laying, laying.lay()
     except Asked:

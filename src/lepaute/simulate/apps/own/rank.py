@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.kit.numbers import plain
+from lepaute.simulate.apps.own.sides import balanced_sides
 from lepaute.simulate.apps.own.values import Cost, Grid
 
 if TYPE_CHECKING:
@@ -293,6 +294,10 @@ class Me(Communicator):
         if not isinstance(what, str):
             raise InputError(f"compute is given {what!r:.80}; it is given a Cost, or the name of a kernel")
         return Operation("compute", m=m, n=amount_of(n, "n"), k=amount_of(k, "k"), what=what)
+
+    def dims_create(self, dimensions: int) -> Grid:
+        """Sides of a balanced grid of all ranks, the largest first, as MPI_Dims_create makes them."""
+        return Grid(balanced_sides(self.size, _check_index(dimensions, 9, "dimensions")))
 
     def cartesian(self, grid: "Grid | str | Iterable[int]", *, periodic: bool = False) -> Cartesian:
         """This process on a grid of all, in the order of MPI_Cart_create."""

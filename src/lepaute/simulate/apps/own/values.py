@@ -12,6 +12,7 @@ from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, plain, texts
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted
+from lepaute.simulate.apps.own.sides import check_span
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -67,6 +68,8 @@ class Cost:
     noise : relative standard deviation of a single call, half-normal: in the layer `noise`
     memory_share : of it that waits for memory, which is faster where fewer ranks share a node; counts where the
         platform knows its memory bandwidth (nodes.memory_bandwidth_Bps)
+    recorded : smallest and largest number of ranks that it was measured on
+    extrapolation : further relative standard error for each doubling of ranks beyond `recorded`: in that layer
 
     Raises
     ------
@@ -77,16 +80,20 @@ class Cost:
     error: float = 0.0
     noise: float = 0.0
     memory_share: float = 0.0
+    recorded: tuple[int, int] | None = None
+    extrapolation: float = 0.0
     name: str = ""
 
     def __post_init__(self) -> None:
-        for what, most in (("seconds_a_unit", 1e6), ("error", 1.0), ("noise", 10.0), ("memory_share", 1.0)):
+        limits = (("error", 1.0), ("noise", 10.0), ("memory_share", 1.0), ("extrapolation", 1.0))
+        for what, most in (("seconds_a_unit", 1e6), *limits):
             given = plain(getattr(self, what))
             if what == "seconds_a_unit" and isinstance(given, str):
                 continue
             if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= most:
                 raise InputError(f"{what} of a Cost is {given!r:.80}; it is a number from 0 to {most:g}")
             object.__setattr__(self, what, float(given))
+        object.__setattr__(self, "recorded", check_span(self.recorded, self.extrapolation))
 
     @staticmethod
     def measured(

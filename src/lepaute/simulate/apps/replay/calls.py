@@ -46,7 +46,7 @@ class Call(NamedTuple):
     code: str = ""
 
 
-_NOTHING = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
+_IGNORED = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
 _COLLECTIVES = {
     **{name: Call(Does.MEETS, "allgatherv" if name == "MPI_Allgatherv" else "allgather") for name in ALL_TO_ALL},
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
@@ -72,7 +72,7 @@ CALLS = {
     **dict.fromkeys(PROBES - TESTS, Call(Does.LOOKS, "probe")),
     **_COLLECTIVES,
     **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in BLOCKING_OF.items()},
-    **dict.fromkeys(_NOTHING, Call(Does.NOTHING)),
+    **dict.fromkeys(_IGNORED, Call(Does.NOTHING)),
 }
 assert CALLS.keys() >= COLLECTIVES
 

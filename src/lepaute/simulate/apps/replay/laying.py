@@ -197,9 +197,9 @@ class RecordedPart:
     def lay(self, step: int) -> "Iterable[tuple[int, list[int]]]":
         """Each rank of the part, and the places of its operations."""
         placed = numpy.full((len(self.trace), 4), NONE, dtype="int32")
-        code_s, last_s = self._own_seconds()
+        between_s, last_s = self.seconds_between()
         self._place_steps(placed, step)
-        placed[:, _OWN] = self._numbers_of(code_s)
+        placed[:, _OWN] = self._numbers_of(between_s)
         self._place_kernels(placed)
         self._place_blocking(placed)
         self._place_collectives(placed, self._place_requests(placed))
@@ -218,7 +218,7 @@ class RecordedPart:
         ranks, starts = numpy.unique(self.trace.rank, return_index=True)
         return list(zip(ranks.tolist(), starts.tolist(), [*starts[1:].tolist(), len(self.trace)], strict=True))
 
-    def _own_seconds(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def seconds_between(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Own time before each row that is something, 0 elsewhere; and that of each rank after all."""
         trace = self.trace
         counted = trace.kind != PHASE
@@ -229,12 +229,12 @@ class RecordedPart:
             for at, name in ((begins, "begins_s"), (ends, "ends_s")):
                 known = trace.metadata.get(name) or ()
                 at[: len(known)] = known[: len(at)]
-        code_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
+        between_s, last_s = numpy.zeros(len(trace)), numpy.zeros(len(spans))
         recorder_s, test_s = trace.metadata.get("recorder_s") or (0.0, 0.0)
         # A program that computes between tests does so until it is done; one that waits has only its loop there.
         in_vain, loop_s = trace.named(TESTS) & (trace.n > 0), (trace.n - 1) * test_s
         more_s = numpy.where(in_vain & (trace.m * 1e-9 > _MIN_BETWEEN * loop_s), trace.m * 1e-9 - loop_s, 0.0)
-        is_own = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(GAPS | {WAITING})
+        is_computing = (trace.kind == KERNEL) & (self.does == Does.NOTHING) & ~trace.named(GAPS | {WAITING})
         for place, (rank, low, high) in enumerate(spans):
             rows = numpy.arange(low, high)
             rows = rows[counted[rows]]
@@ -242,19 +242,21 @@ class RecordedPart:
                 continue
             end = numpy.maximum.accumulate(trace.start_s[rows] + trace.duration_s[rows])
             gaps = numpy.maximum(trace.start_s[rows] - numpy.concatenate(([begins[rank]], end[:-1])) - recorder_s, 0.0)
-            passed = numpy.cumsum(gaps) + numpy.cumsum(numpy.where(is_own[rows], trace.duration_s[rows], more_s[rows]))
+            passed = numpy.cumsum(gaps) + numpy.cumsum(
+                numpy.where(is_computing[rows], trace.duration_s[rows], more_s[rows])
+            )
             told = ~numpy.isin(self.does[rows], (Does.NOTHING, Does.COMPUTES, Does.ARRIVES))
             at = passed[told]
-            code_s[rows[told]] = numpy.diff(at, prepend=0.0)
+            between_s[rows[told]] = numpy.diff(at, prepend=0.0)
             last_s[place] = passed[-1] - (at[-1] if len(at) else 0.0) + max(0.0, ends[rank] - end[-1])
-        return code_s, last_s
+        return between_s, last_s
 
-    def _numbers_of(self, code_s: NDArray[Any]) -> NDArray[Any]:
+    def _numbers_of(self, between_s: NDArray[Any]) -> NDArray[Any]:
         """Places of operations that take so long; -1 for none."""
-        numbers = numpy.full(len(code_s), NONE, dtype="int32")
-        rows = numpy.flatnonzero(code_s > 0.0)
-        magnitude = 10.0 ** (numpy.floor(numpy.log10(code_s[rows])) - self.operations.digits + 1)
-        rounded = numpy.rint(code_s[rows] / magnitude) * magnitude
+        numbers = numpy.full(len(between_s), NONE, dtype="int32")
+        rows = numpy.flatnonzero(between_s > 0.0)
+        magnitude = 10.0 ** (numpy.floor(numpy.log10(between_s[rows])) - self.operations.digits + 1)
+        rounded = numpy.rint(between_s[rows] / magnitude) * magnitude
         numbers[rows] = self.operations.number_each(
             [rounded], lambda at: self.operations.number("compute", COMPUTING, sizes=(0.0, float(rounded[at])))
         )

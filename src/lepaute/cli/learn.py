@@ -1,0 +1,185 @@
+"""`lepaute learn`: an application, in Python, of a few recordings of a program."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lepaute.cli.entry import complain
+from lepaute.cli.options import AsJson, Force
+from lepaute.cli.terminal import answer_in, json_text, note, say, warn
+from lepaute.errors import InputError
+from lepaute.kit.outputs import check_outputs
+from lepaute.kit.text import counted, percent, significant
+from lepaute.simulate.apps.own import Application, check
+from lepaute.simulate.learn import Findings, find, table, written
+from lepaute.simulate.trace import read_trace
+
+#: Lines of a file that nobody reads.
+LONG = 500
+
+
+def command(
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE...", help="Recordings of the program on two or more numbers of ranks.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The Python file to write.", show_default=False)],
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N[,N...]",
+            help="What was varied between the recordings, such as n=512,512,1024: a value for each, or one for all.",
+        ),
+    ] = None,
+    check_trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--check", metavar="TRACE", help="A recording kept out; the call in which it first differs ends with 1."
+        ),
+    ] = None,
+    recorded_on: Annotated[
+        str | None, typer.Option(help="The platform of the recordings: a file, or the name of a shipped one.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also print all places: rules, others that hold as well, computing.")
+    ] = False,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Makes an application of recordings on few ranks, which lepaute predict simulates on any number.
+
+    Rules for who sends what to whom, for loops and communicators hold exactly at every recording, or the command
+    refuses, with the recording that would help. Computing between calls has a model with its error.
+    """
+    check_outputs({"--output": output}, inputs=[*recordings, check_trace], force=force)
+    if output.suffix != ".py":
+        raise InputError(f"output is {str(output)!r:.80}; it is a Python file, such as solver.py")
+    parameters = _parameters(parameter or [], len(recordings))
+    ranks_to_check = None if check_trace is None else len(read_trace(check_trace).ranks)
+    findings = find(recordings, parameters, recorded_on)
+    if explain and findings.refusal and not as_json:
+        print("\n".join(_explained(findings)))
+    program = written(findings, output)
+    warn(_caveats(findings, parameters))
+    lines = list(_answer(findings, program, output))
+    checked = None
+    if check_trace is not None:
+        fields = {name: value for name, value in parameters[-1].items() if name in findings.learnt.parameters}
+        checked = check(program(ranks=ranks_to_check, **fields), check_trace)  # type: ignore[call-arg]
+        if checked.same:
+            lines.append(checked.text)
+    if as_json:
+        document: dict[str, Any] = {"answer": answer_in("\n".join(lines)), **_content(findings, program, output)}
+        if checked is not None:
+            document["check"] = {"same": checked.same, "calls": checked.calls, "text": checked.text}
+        print(json_text(document))
+    else:
+        say("\n".join(lines))
+        if explain:
+            print("\n".join(_explained(findings)))
+    note(f"{output}: {counted(len(findings.text.splitlines()), 'line')}")
+    if checked is not None and not checked.same:
+        complain(checked.text)
+        raise typer.Exit(1)
+
+
+def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
+    """Of every recording what was varied; raises InputError."""
+    made: list[dict[str, int]] = [{} for _ in range(count)]
+    for text in texts:
+        name, is_, values = text.partition("=")
+        numbers = [int(value) for value in values.split(",") if value.strip().isdigit()]
+        usable = name.isidentifier() and name not in ("ranks", "size", "rank") and len(numbers) in (1, count)
+        if not is_ or not usable or len(numbers) != len(values.split(",")):
+            raise InputError(
+                f"parameter is {text[:80]!r}; it is NAME=N, or with a value for each of {counted(count, 'recording')}"
+            )
+        if name in made[0]:
+            raise InputError(f"parameter has {name} twice; give its values once, with commas")
+        for of_recording, number in zip(made, numbers * (count if len(numbers) == 1 else 1), strict=True):
+            of_recording[name] = number
+    return made
+
+
+def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[str]:
+    for name in parameters[0]:
+        if name not in findings.learnt.parameters:
+            yield (
+                f"{name} is {parameters[0][name]} in all recordings: nothing tells what depends on it, and the class "
+                "has no such field"
+            )
+    rivals = [(step, rule) for step in findings.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
+    if rivals:
+        rule = rivals[0][1]
+        decided_at = min(rule.decided_at for _, rule in rivals)
+        yield (
+            f"{counted(len(rivals), 'rule')} of several that hold: the simplest is taken, as {rule.text} beside "
+            f"{rule.rivals[0]}; a recording on {decided_at} ranks decides"
+        )
+    for row in findings.unexplained:
+        yield f"no rule holds for {row.text}: it is drawn from what was recorded"
+    if (lines := len(findings.text.splitlines())) > LONG:
+        yield f"the file has {lines} lines: loops whose iterations follow no rule are written out, call by call"
+    if findings.uncounted > 0.01:
+        yield f"{percent(findings.uncounted)} of computing is left out: before calls with less than half a percent"
+
+
+def _answer(findings: Findings, program: type[Application], output: Path) -> Iterator[str]:
+    rows, recordings = table(findings), findings.learnt.structure.recordings
+    *most, last = [str(calls.ranks) for calls in recordings]
+    calls = counted(sum(map(len, recordings)), "call")
+    yield f"{program.__name__} of {output.name} makes the {calls} recorded on {', '.join(most)} and {last} ranks"
+    rules = sum(len(row["rules"]) for row in rows)
+    yield f"  rules   {rules} at {counted(len(rows), 'place')}, each holds at every recording"
+    if findings.costs:
+        largest = max(findings.costs.values(), key=lambda model: model.share)
+        yield (
+            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(largest.share)} of "
+            f"it, ± {percent(1.96 * largest.error)}, and ± {percent(1.96 * largest.slope)} for each doubling of ranks "
+            f"beyond {last}"
+        )
+    yield f"  next    lepaute predict {output} -p PLATFORM --np {64 * int(last)}"
+
+
+def _explained(findings: Findings) -> Iterator[str]:
+    """The places, indented as loops are."""
+    for row in table(findings):
+        indent = "  " * (row["depth"] + 1)
+        yield f"{indent}{row['place']}, {counted(row['calls'], 'call')}"
+        for name, rule in row["rules"].items():
+            rivals = f"; also {', '.join(rule['rivals'])}: {rule['decided_at']} ranks decide" if rule["rivals"] else ""
+            yield f"{indent}    {name}: {rule['rule']} ({counted(rule['values'], 'value')}{rivals})"
+        for name in row["unexplained"]:
+            yield f"{indent}    {name}: no rule holds"
+        if (model := row["computing"]) is not None:
+            seconds = [f"{significant(model[name], 3)} s" for name in ("constant_s", "factor_s") if model[name]]
+            shares = {name: percent(model[name]) for name in ("share", "error", "extrapolation", "noise", "imbalance")}
+            yield (
+                f"{indent}    computing: {' + '.join(seconds)} * ({model['model_s']}), {shares['share']} of all, error "
+                f"{shares['error']}, {shares['extrapolation']} a doubling, noise {shares['noise']}, ranks differ by "
+                f"{shares['imbalance']}"
+            )
+
+
+def _content(findings: Findings, program: type[Application], output: Path) -> dict[str, Any]:
+    learnt = findings.learnt
+    return {
+        "file": str(output),
+        "class": program.__name__,
+        "recordings": [
+            {"file": str(calls.path), "ranks": calls.ranks, "calls": len(calls), "parameters": dict(calls.parameters)}
+            for calls in learnt.structure.recordings
+        ],
+        "parameters": {name: list(values) for name, values in learnt.parameters.items()},
+        "communicators": {str(number): rule.text for number, rule in learnt.groups.items()},
+        "places": table(findings),
+        "unexplained": [
+            {"text": row.text, "time_share": row.time_share, "bytes_share": row.bytes_share}
+            for row in findings.unexplained
+        ],
+        "computing_without_a_model": findings.uncounted,
+    }
