@@ -27,11 +27,10 @@ from pathlib import Path
 import numpy as np
 import pandas
 from matplotlib.figure import Figure
+from support.mpi_probe import SYNCHRONISATION
 from support.real_runs import LEPAUTE
 from support.report import ROOT, Goal, Options, run_study, write_atomic
 
-CLOCKS = ("clock_sync", "clock_exchange", "clock_model", "clock_offset", "clock_source")
-SOURCES = ("probe_clocks", *CLOCKS, "probe_common", "probe_mpi")
 MAKEFILE = """probe-clocks: {sources}
 \tmpicc -std=c11 -D_GNU_SOURCE -O2 -o $@ {sources} -lm
 """
@@ -74,8 +73,7 @@ def run(setting: Setting) -> pandas.DataFrame:
         folder = Path(name)
         for path in (ROOT / "probes").glob("*.[ch]"):
             (folder / path.name).write_bytes(path.read_bytes())
-        sources = " ".join(f"{source}.c" for source in SOURCES)
-        write_atomic(folder / "Makefile", MAKEFILE.format(sources=sources).encode())
+        write_atomic(folder / "Makefile", MAKEFILE.format(sources=" ".join(SYNCHRONISATION)).encode())
         emulate = [*LEPAUTE, "emulate", "-p", "dahu-2020-01", "-np", str(setting.ranks)]
         how = ["--computing", "none", "--source", name, "--make", "make", "--"]
         program = ["probe-clocks", "--out", f"{name}/errors.csv", "--made", "1", "--jitter-ns", "1000"]
@@ -165,16 +163,9 @@ def picture(errors: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:
                     "setting == 'base' and method == @method and after_s == @after_s and ranks == @ranks"
                 )
                 low, middle, high = np.quantile(1e6 * chosen["error_s"], (0.05, 0.5, 0.95))
-                panel.errorbar(
-                    chosen["duration_s"].median(),
-                    middle,
-                    [[middle - low], [high - middle]],
-                    fmt=marker,
-                    color=f"C{position}",
-                    markersize=5,
-                    capsize=2,
-                    label=f"{method}" if ranks == 16 else None,
-                )
+                style = {"fmt": marker, "color": f"C{position}", "markersize": 5, "capsize": 2}
+                style |= {"label": method} if ranks == 16 else {}
+                panel.errorbar(chosen["duration_s"].median(), middle, [[middle - low], [high - middle]], **style)
         panel.set(xscale="log", yscale="log", xlabel="duration of the synchronisation, s", title=f"after {after_s:g} s")
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("largest error of a rank, µs")

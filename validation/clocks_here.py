@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from clock_bench import METHODS, OFFSETS_ALONE
 from support.mpi_probe import LIBRARIES, SYNCHRONISATION, TITLES, Program, program
 from support.real_runs import LEPAUTE
 from support.report import ROOT, Goal, Options, at_least, in_scratch, markdown, run_study
@@ -30,8 +31,6 @@ from support.report import ROOT, Goal, Options, at_least, in_scratch, markdown, 
 from lepaute.simulate.trace.reading import read_trace
 
 sys.path.insert(0, str(ROOT / "tests"))
-METHODS = ("SKaMPI", "Netgauge", "JK", "HCA", "HCA2", "HCA3")
-OFFSETS_ALONE = ("SKaMPI", "Netgauge")
 MADE = ("--made", "1", "--ahead-s", "1", "--drift", "1e-4", "--after-s", "0,5,20")
 TRIALS, HOSTS, HOST_TRIALS, RECORDINGS, TSC_MPIRUNS, TSC_AFTER_S = 10, 4, 3, 5, 8, "0,2,5,10"
 SHIFT_NS = 1_000_000_000

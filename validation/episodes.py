@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pandas
 from support.report import Goal, Options, at_most, close, markdown, options_of, run_main
 
-from lepaute.measure.fit.variability.episodes import MAX_HOSTS, Episodes, Parts, episodes_of_parts, slow_messages
+from lepaute.measure.fit.variability.episodes import Episodes, Parts, episodes_of_parts, slow_messages
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.simulate.slow_state import SlowNodes
 from lepaute.stats.time_scale import LastingEffect, StepSeries, TimeScale, fit_time_scale
@@ -150,7 +150,6 @@ class Calibration:
         date_s, duration_s, block = (np.array(one) for one in zip(*self.sentinels, strict=True))
         quiet = np.zeros(len(date_s), dtype=np.bool_)
         watch = Watch("here", (1, 1, 1), date_s, duration_s, block.astype(np.int64), quiet, BLOCKS, date_s)
-        assert watch.archive * MAX_HOSTS == 0
         return episodes_of_parts(parts, [watch], ["here"])
 
 

@@ -29,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from support.real_runs import AS_ROOT
 from support.report import options_of
 
 from lepaute import _core
@@ -93,8 +94,7 @@ def measured(folder: Path, blocks: int) -> pandas.DataFrame:
         table.write_text(design.to_csv())
         words = ["mpirun", "--bind-to", "none", "-np", "1", str(program), "--design", str(table), "--out", str(raw)]
         words += ["--seed", str(block), "--cpus", str(block % 2)]
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
-        subprocess.run(words, check=True, env=environment | {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+        subprocess.run(words, check=True, env=os.environ | AS_ROOT | {"OPENBLAS_NUM_THREADS": "1"})
         frames.append(calls_of(Path(f"{raw}.r0").read_text(), design, block))
     return pandas.concat(frames, ignore_index=True)
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 import numpy
 import pandas
-from population.two_sample import combined, holm, levels, own_from_the_median, p_values, some_nodes, synthetic
+from population.two_sample import combined, levels, own_from_the_median, p_values, some_nodes, synthetic
 from scipy import stats
 from support.report import Goal, Options, finish, markdown, options_of, run_main
 
@@ -33,6 +33,7 @@ from lepaute.measure.fit.population.coefficients import Coefficients, read_coeff
 from lepaute.measure.fit.population.generative import Generative, generative
 from lepaute.simulate.machine.population import scaled
 from lepaute.simulate.platform.population import Population
+from lepaute.stats.multiple_tests import holm
 
 STATES = {"good": "dahu/kernels/dgemm_daily_good.csv.gz", "slow nodes": "dahu/kernels/dgemm_daily_slownodes.csv.gz"}
 STATISTICS = ("KS alpha", "KS beta", "KS gamma", "energy")
@@ -89,7 +90,7 @@ def summary(frame: pandas.DataFrame) -> pandas.DataFrame:
     """One valid p for each state, way, level and statistic; the same after Holm's correction within state and way."""
     keys = ["state", "way", "level", "statistic"]
     whole = frame.groupby(keys, sort=False)["p"].agg(combined).reset_index()
-    whole["adjusted"] = whole.groupby(["state", "way"], sort=False)["p"].transform(holm)
+    whole["adjusted"] = whole.groupby(["state", "way"], sort=False)["p"].transform(lambda p: list(holm(list(p))))
     return whole
 
 

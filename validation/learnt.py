@@ -23,23 +23,22 @@ took twice as long, or three times, in the program that smpicc had built. It has
 """
 
 import argparse
-import json
 import math
 import os
 import shutil
 import subprocess
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas
-from support.real_runs import LEPAUTE, quietly
+from support.real_runs import AS_ROOT, LEPAUTE, SCALED, emulated_s, quietly
 from support.report import ROOT, Goal, Options, run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
+from lepaute.kit.command import run_command
 from lepaute.measure.verify.real_run import hpl_input_text
 from lepaute.simulate.learn import learn
 from lepaute.simulate.smpi.building import compilers
@@ -50,9 +49,7 @@ STUDY = "learnt"
 WORK, SOURCES = ROOT / "build" / STUDY, ROOT / "tests" / "data" / "programs"
 INPUTS = ROOT / "validation" / "real_programs"
 RECORDED, POINTS, KEPT_OUT, PREDICTED = (2, 4, 8, 16), (1, 2, 4, 8, 16), 32, (64, 256)
-SETTING, COLLECTIVES = ("network.flow_factor", "scale"), "openmpi"
-LIMIT_PERCENT, WANTED, PROGRAMS = 5.0, 8, 12
-LIMIT_S = 900.0
+LIMIT_PERCENT, WANTED, PROGRAMS, LIMIT_S = 5.0, 8, 12, 900.0
 OWN = {
     "--nas": {"type": Path, "help": "the folder of the sources of the NAS benchmarks, 3.4-MPI"},
     "--extrap": {"type": Path, "help": "the program of Extra-P"},
@@ -122,12 +119,9 @@ def build(here: Path, nas: Path | None, simulated: bool) -> None:
     for path in (here / "npb", *(here / "npb").rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
     (here / "npb" / "bin").mkdir(exist_ok=True)
-    lines = (nas / "config" / "make.def.template").read_text().splitlines()
-    for place, line in enumerate(lines):
-        name = line.split("=")[0].strip()
-        if name in NAS_FLAGS:
-            lines[place] = f"{name} = {NAS_FLAGS[name]}"
-    (here / "npb" / "config" / "make.def").write_text("\n".join(lines) + "\n")
+    settings = (nas / "config" / "make.def.template").read_text() + "\n"
+    settings += "".join(f"{name} = {value}\n" for name, value in NAS_FLAGS.items())  # the last one of a name counts
+    (here / "npb" / "config" / "make.def").write_text(settings)
     for name, size in NAS.items():
         argv = ["make", name, f"CLASS={size}"]
         subprocess.run(argv, cwd=here / "npb", check=True, env=environment, stdout=subprocess.DEVNULL)
@@ -164,45 +158,22 @@ def recorded(program: Program, ranks: int) -> Path:
     if not trace.exists():
         mpirun = ("mpirun", "--oversubscribe", "-np", str(ranks), *program.words_in("openmpi"))
         argv = [*LEPAUTE, "record", "-o", str(trace), *program.options, "--", *mpirun]
-        consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OPENBLAS_NUM_THREADS": "1"}
-        run(argv, program.folder, consent)
+        variables = AS_ROOT | {"OPENBLAS_NUM_THREADS": "1"}
+        run_command(argv, what="recording", timeout_s=LIMIT_S, environment=variables, folder=program.folder)
     return trace
 
 
-def run(argv: list[str], folder: Path, variables: Mapping[str, str]) -> str:
-    """Standard output; raises LepauteError with the last line of the complaint."""
-    environment = os.environ | dict(variables)
-    done = subprocess.run(
-        argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-    if done.returncode:
-        raise LepauteError((done.stderr.strip().splitlines() or ["no word"])[-1])
-    return done.stdout
-
-
-def emulated(program: Program, ranks: int, computing: str) -> tuple[float, Path]:
-    """Seconds of an emulation, and its trace."""
-    trace = program.folder / f"emulated-{ranks}-{computing}.parquet"
-    argv = [
-        *(*LEPAUTE, "emulate", "program", "-p", "dahu-2020-01", "--set", "=".join(SETTING), "--np", str(ranks)),
-        *("--runs", "1", "--without", "all", "--computing", computing, "--memory-share", "0", "--fold", "64M"),
-        *("--collectives", COLLECTIVES, "--json", "--trace", str(trace), "--force", "--", *program.words_in("smpi")),
-    ]
-    return float(json.loads(run(argv, program.folder, {}))["time_s"]["mean"]), trace
-
-
 def against_emulation(program: Program, learnt: type[lp.Application], ranks: int, calls: bool) -> dict[str, Any]:
-    platform = lp.override(lp.load_platform("dahu-2020-01"), dict([SETTING]))
-    silent = type(
-        learnt.__name__,
-        (learnt,),
-        {name: lp.Cost(0.0) for name, cost in vars(learnt).items() if isinstance(cost, lp.Cost)},
-    )
+    platform = lp.override(lp.load_platform("dahu-2020-01"), SCALED)
+    free = {name: lp.Cost(0.0) for name, cost in vars(learnt).items() if isinstance(cost, lp.Cost)}
+    silent = type(learnt.__name__, (learnt,), free)
     row: dict[str, Any] = {"ranks": ranks}
     for which, computing in ((silent, "none"), (learnt, "measured"))[: 1 if calls else None]:
+        trace = program.folder / f"emulated-{ranks}-{computing}.parquet"
+        options = ("--computing", computing, "--memory-share", "0", "--fold", "64M")
         try:
-            smpi_s, trace = emulated(program, ranks, computing)
-        except (LepauteError, subprocess.SubprocessError) as problem:
+            smpi_s = emulated_s(program.words_in("smpi"), ranks, trace, *options, folder=program.folder)
+        except LepauteError as problem:
             return row | {"reason": f"emulation: {problem}"}
         if computing == "none":
             check = lp.check(learnt(ranks=ranks), trace)  # type: ignore[call-arg]
@@ -237,7 +208,8 @@ def computing_of(program: Program, extrap: Path | None) -> dict[str, Any]:
         text += "".join(f"DATA {own_code_s(points[ranks])}\n" for ranks in POINTS)
         (program.folder / "extrap.txt").write_text(text)
         argv = [str(extrap), "--text", "--disable-progress", "--print", "functions-python", "extrap.txt"]
-        function = run(argv, program.folder, {}).strip().splitlines()[-1]
+        done = run_command(argv, what="Extra-P", timeout_s=LIMIT_S, folder=program.folder)
+        function = done.stdout.strip().splitlines()[-1]
         value = eval(function, {"p": KEPT_OUT, "log2": math.log2})  # noqa: S307
         row |= {"extrap": function, "extrap_error_percent": 100.0 * (value / real_s - 1.0)}
     return row
@@ -257,10 +229,8 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     if "extrap_error_percent" in frame:
         both = frame.drop_duplicates("program").dropna(subset=["own_code_error_percent", "extrap_error_percent"])
         ours, theirs = (both[f"{who}_error_percent"].abs().median() for who in ("own_code", "extrap"))
-        text = f"{ours:.1f} % and {theirs:.1f} %, {len(both)} programs"
-        goals.append(
-            Goal("computing on 32 ranks, median error, and Extra-P's", "not larger", text, bool(ours <= theirs))
-        )
+        what, seen = "computing on 32 ranks, median error, and Extra-P's", f"{ours:.1f} % and {theirs:.1f} %"
+        goals.append(Goal(what, "not larger", f"{seen}, {len(both)} programs", bool(ours <= theirs)))
     return goals
 
 

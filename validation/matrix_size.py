@@ -39,8 +39,7 @@ QUICK_N = (50_000,)
 def main() -> int:
     options = options_of(__doc__, (REAL, PUBLISHED, TEMPERATURE))
     frame = pandas.read_csv(options.table(STUDY)) if options.summarise else compared(options)
-    published = pandas.read_csv(options.data(PUBLISHED))
-    frame = with_published(frame, published)
+    frame = with_published(frame, pandas.read_csv(options.data(PUBLISHED)))
     goals = judged(frame)
     return finish(options, STUDY, frame, goals, text(frame), picture(frame, real_runs(options)), finding(frame))
 
@@ -66,13 +65,8 @@ def compared(options: Options) -> pandas.DataFrame:
         real = real[real["matrix_size"].isin(QUICK_N)]
     wanted = real[["platform", "matrix_size"]].drop_duplicates()
     cases = [
-        Case(
-            f"{row.platform}, N = {row.matrix_size}",
-            grid_hpl(int(row.matrix_size), 32, 32),
-            load_platform(str(row.platform)),
-            2 if options.quick else RUNS,
-        )
-        for row in wanted.itertuples()
+        Case(f"{name}, N = {n}", grid_hpl(int(n), 32, 32), load_platform(name), 2 if options.quick else RUNS)
+        for name, n in wanted.itertuples(index=False)
     ]
     predictions = {
         (outcome.case.platform.name, outcome.case.hpl.n): outcome.prediction

@@ -29,6 +29,7 @@ from shutil import which
 
 import numpy as np
 import pandas
+from support.real_runs import AS_ROOT
 from support.report import finish, options_of, run_main, say, stored
 
 from lepaute.errors import LepauteError
@@ -51,7 +52,6 @@ PLACED = {
     "openmpi": ("--mca", "pml", "ob1", "--bind-to", "core", "--map-by", "core"),
     "mpich": ("-bind-to", "user:0,1"),
 }
-ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SIZES_BYTES = (4e3, 8e6)
 CLASSES_BYTES = (4e3, 16e3, 64e3, 256e3, 1e6, 8.1e6)
 COMPUTE_US = (300.0, 10_000.0)
@@ -119,7 +119,7 @@ def run(program: Path, start: list[str], plan: list[str]) -> pandas.DataFrame:
         inputs, outputs = Path(folder, "plan"), Path(folder, "result.csv")
         inputs.write_text("".join(plan), encoding="utf-8")
         command = [*start, str(program), str(inputs), str(outputs)]
-        environment = {**os.environ, **ENVIRONMENT}
+        environment = os.environ | AS_ROOT | {"OPENBLAS_NUM_THREADS": "1"}
         running = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             deadline_s = time.monotonic() + LIMIT_S

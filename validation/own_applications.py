@@ -13,14 +13,12 @@ Fixed before it was run; that tests hold some such cases to 2 % was known:
 Needs SimGrid (make setup); three minutes.
 """
 
-import json
 import os
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pandas
-from support.real_runs import LEPAUTE, quietly
+from support.real_runs import SCALED, emulated_s, quietly
 from support.report import ROOT, Goal, Options, at_most, run_study, say, seconds
 
 import lepaute as lp
@@ -34,9 +32,6 @@ RANKS = (4, 8, 16, 32, 64)
 GRIDS = {4: "2x2x1", 8: "2x2x2", 16: "4x2x2", 32: "4x4x2", 64: "4x4x4"}
 #: Whose classes make the very calls of their programs; fft exchanges by MPI_Sendrecv, workers ask what came.
 CHECKED = ("cg", "ring")
-COLLECTIVES = "openmpi"
-SETTING = "network.flow_factor=scale"
-NOTHING = lp.Layers.only()
 
 
 def cases_of(quick: bool) -> list[tuple[str, dict[str, Any], str]]:
@@ -62,17 +57,6 @@ def compared(options: Options) -> pandas.DataFrame:
     return pandas.DataFrame([row_of(*case) for case in cases_of(options.quick)])
 
 
-def emulated_s(program: Path, arguments: list[str], ranks: int, trace: Path) -> float:
-    """Seconds of an emulation, which is traced."""
-    argv = [
-        *(*LEPAUTE, "emulate", "program", "-p", "dahu-2020-01", "--set", SETTING),
-        *("--np", str(ranks), "--runs", "1", "--without", "all", "--computing", "none", "--no-contention"),
-        *("--collectives", COLLECTIVES, "--json", "--trace", str(trace), "--force", "--", str(program), *arguments),
-    ]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
-    return float(json.loads(done.stdout)["time_s"]["mean"])
-
-
 def class_of(name: str) -> type[lp.Application]:
     """The class of an example; of cg behind the barrier from which its program takes the time."""
     found = loaded(str(EXAMPLES / f"{name}.py"))
@@ -89,12 +73,13 @@ def class_of(name: str) -> type[lp.Application]:
 
 def row_of(name: str, fields: dict[str, Any], arguments: str) -> dict[str, Any]:
     """One case: emulated, predicted, replayed."""
-    platform = lp.override(lp.load_platform("dahu-2020-01"), dict([SETTING.split("=")]))
+    platform = lp.override(lp.load_platform("dahu-2020-01"), SCALED)
     application = class_of(name)(**fields)
     trace = WORK / f"{name}-{application.ranks}.parquet"
-    smpi_s = emulated_s(WORK / name, arguments.split(), application.ranks, trace)
-    replay = lp.TraceReplay(trace, collectives=COLLECTIVES)
-    own, replayed = (quietly(each, platform, runs=1, layers=NOTHING) for each in (application, replay))
+    program = (str(WORK / name), *arguments.split())
+    smpi_s = emulated_s(program, application.ranks, trace, "--computing", "none", "--no-contention")
+    replay = lp.TraceReplay(trace, collectives="openmpi")
+    own, replayed = (quietly(each, platform, runs=1, layers=lp.Layers.only()) for each in (application, replay))
     own_s, replay_s = own.time_s.mean, replayed.time_s.mean
     row = {
         "program": f"{name}, n = {fields['n']}" if name == "cg" else name,
@@ -128,7 +113,8 @@ def text(frame: pandas.DataFrame) -> str:
 
     .venv/bin/python validation/own_applications.py
 
-The programs of `examples/applications` in C under SMPI, on `dahu-2020-01` with `{SETTING}` and no uncertainty ({span}),
+The programs of `examples/applications` in C under SMPI, on `dahu-2020-01` with \
+`network.flow_factor=scale` and no uncertainty ({span}),
 against their classes in Python, and replays of the traces of these emulations. Difference: time / time under SMPI − 1.
 On 4, 16 and 32 ranks SMPI's allreduce of 8 bytes is by another algorithm than cg.py and the replay take: the goals are
 missed there, by cg with n = 24 on 16 ranks.

@@ -99,12 +99,8 @@ def learnt(options: Options) -> Transfer:
     others = table[table["study"] != "factorial"]
     groups = numpy.log(others["real_s"] / others["predicted_s"]).groupby(others["study"])
     within = float(numpy.sqrt((groups.var() * (groups.count() - 1)).sum() / (groups.count() - 1).sum()))
-    return Transfer(
-        "docs/evidence/data/coverage.csv without the factorial study",
-        round(float(groups.mean().std()), 4),
-        tuple(sorted(others["study"].unique())),
-        round(within, 4),
-    )
+    source, studies_of = "docs/evidence/data/coverage.csv without the factorial study", sorted(others["study"].unique())
+    return Transfer(source, round(float(groups.mean().std()), 4), tuple(studies_of), round(within, 4))
 
 
 def differs(one: str, other: str) -> str:
@@ -176,12 +172,11 @@ def causes(frame: pandas.DataFrame) -> str:
     """What was found afterwards; nothing was changed for it."""
     default = frame[(frame["study"] == "factorial") & (frame["layers"] == "default")]
     other_size = default["differs"].str.startswith("block size")
-    held = {name: 100.0 * verdicts(default[chosen])["held"].mean() for name, chosen in
-            (("same", ~other_size), ("other", other_size))}  # fmt: skip
-    widths = {name: 50.0 * ((part["high"] - part["low"]) / part["ratio"]).median() for name, part in
-              (("same", default[~other_size]), ("other", default[other_size]))}  # fmt: skip
-    return f"""Found afterwards: pairs of one block size have ±{widths["same"]:.1f} %
-and hold {held["same"]:.0f} %, those of two block sizes ±{widths["other"]:.1f} % and hold {held["other"]:.0f} %: two
+    parts = (default[~other_size], default[other_size])
+    same, other = (f"{100.0 * verdicts(part)['held'].mean():.0f}" for part in parts)
+    widths = [50.0 * ((part["high"] - part["low"]) / part["ratio"]).median() for part in parts]
+    return f"""Found afterwards: pairs of one block size have ±{widths[0]:.1f} %
+and hold {same} %, those of two block sizes ±{widths[1]:.1f} % and hold {other} %: two
 opposite faults nearly balance. Within a block size a layer is missing, how simulated row swaps overlap with the rest;
 between block sizes the layer `discrepancy` alone gives NB 256 a standard deviation of 5.9 % (NB 128: 1.6 %)."""
 

@@ -99,9 +99,8 @@ def judged(calls: pandas.DataFrame) -> list[Goal]:
         for way in WAYS:
             wanted = other if way == TRUSTING else truth
             reached = verdict(times, way, size, late=truth)
-            what = f"{size} bytes, late barrier for {TITLES[truth]}: faster by the way that {way}"
-            if way != TRUSTING:
-                what = f"{size} bytes, late barrier for {TITLES[truth]}: faster by ours ({way})"
+            how = f"the way that {way}" if way == TRUSTING else f"ours ({way})"
+            what = f"{size} bytes, late barrier for {TITLES[truth]}: faster by {how}"
             goals.append(Goal(what, TITLES[wanted], TITLES.get(reached, "no verdict"), reached == wanted))
     late = calls[calls["late"] & (calls["synchronisation"] == "MPI_Barrier")]
     for library in LIBRARIES:

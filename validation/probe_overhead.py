@@ -10,8 +10,6 @@ With Debian's Open MPI and MPICH. Fixed before anything was looked at:
   on one rank to the end of the program, over their number;
 * 2 ranks and 500,000 calls each; when both files have the rows of this batch, during the next, rank 1 is killed. Goal:
   1,000,000 rows of the batch, each whole, each call of each rank once.
-
-Writes a section of docs/evidence.
 """
 
 import os

@@ -23,15 +23,13 @@ from lepaute.simulate.platform.data_sheet import DataSheet, platform_from
 
 MAX_RATIO = 1.8
 RUNS = 40
+MKL = {"blas": "mkl", "simd": "avx512", "clock": "base"}
 #: By id: library, instructions and clock of the peak; and options of HPL that are not its defaults here.
 GIVEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "1": ({"blas": "mkl", "simd": "avx2", "clock": "base"}, {}),
-    "4": (
-        {"blas": "mkl", "simd": "avx512", "clock": "base"},
-        {"depth": 0, "bcast": "1ring", "rfact": "crout", "pfact": "right", "nbmin": 2},
-    ),
-    "5": ({"blas": "mkl", "simd": "avx512", "clock": "base"}, {"depth": 0}),
-    "5b": ({"blas": "mkl", "simd": "avx512", "clock": "base"}, {"threads_per_rank": 20}),
+    "1": (MKL | {"simd": "avx2"}, {}),
+    "4": (MKL, {"depth": 0, "bcast": "1ring", "rfact": "crout", "pfact": "right", "nbmin": 2}),
+    "5": (MKL, {"depth": 0}),
+    "5b": (MKL, {"threads_per_rank": 20}),
     **dict.fromkeys(
         ("7a", "7b"),
         (

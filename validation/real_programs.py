@@ -39,6 +39,7 @@ from support.report import ROOT, Goal, Options, at_most, close, run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
+from lepaute.kit.command import run_command
 from lepaute.kit.mpi_library import find_library
 from lepaute.measure.hpl_source import hpcc_tarball
 from lepaute.measure.probes import build_probes
@@ -128,8 +129,7 @@ def prepare(library: str) -> None:
     here = WORK / library
     for program in programs(library):
         program.folder.mkdir(parents=True, exist_ok=True)
-        own = shutil.which(program.words[0])
-        if "{here}" not in program.words[0] and own is None:
+        if "{here}" not in program.words[0] and shutil.which(program.words[0]) is None:
             raise LepauteError(f"{program.words[0]}: no such program; the head of this script names Debian's packages")
     here.mkdir(parents=True, exist_ok=True)
     mpi = find_library(f"mpicc.{library}")
@@ -206,13 +206,9 @@ def command(program: Real, library: str, ranks: int, *, timed: bool, copy: int =
 
 def lepaute(*words: str, environment: dict[str, str] | None = None) -> None:
     """One command of ours; its words go to standard error."""
-    argv = [*LEPAUTE, *words]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                          timeout=900.0, env=os.environ | (environment or {}))  # fmt: skip
-    if done.returncode:
-        raise LepauteError((done.stdout.strip().splitlines() or ["no output"])[-1])
-    said = [line for line in done.stdout.splitlines() if line.startswith(("lepaute", str(WORK)))]
-    say(*said, sep="\n")
+    done = run_command([*LEPAUTE, *words], what=words[0], timeout_s=900.0, environment=environment)
+    lines = (done.stdout + done.stderr).splitlines()
+    say(*(line for line in lines if line.startswith(("lepaute", str(WORK)))), sep="\n")
 
 
 def recorded(program: Real, library: str, ranks: int, number: int, kernels: dict[str, str], copies: int = 1) -> Path:

@@ -12,17 +12,16 @@ Fixed before any result was looked at:
   simulation decides anew: told, not judged.
 """
 
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pandas
-from support.real_runs import LEPAUTE, kernels_of, quietly
+from support.real_runs import AS_ROOT, LEPAUTE, kernels_of, quietly
 from support.report import ROOT, Goal, Options, at_most, run_study, say
 
 import lepaute as lp
 from lepaute.errors import LepauteError
+from lepaute.kit.command import run_command
 from lepaute.measure.verify.real_run import hpl_input_text
 
 STUDY = "recorded_hpl"
@@ -58,11 +57,7 @@ def recorded(hpl: lp.Hpl, environment: dict[str, str]) -> Path:
     (WORK / "HPL.dat").write_text(hpl_input_text(hpl, to_stdout=False))
     argv = [*LEPAUTE, "record", "--force", "-o", str(path), "--dat", str(WORK / "HPL.dat")]
     argv += ["--", "mpirun", "--bind-to", "core", "-np", str(hpl.ranks), "xhpl-lepaute"]
-    consent = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600.0,
-                          env=os.environ | consent | environment)  # fmt: skip
-    if done.returncode:
-        raise LepauteError((done.stderr.strip().splitlines() or ["no output"])[-1])
+    run_command(argv, what=path.stem, timeout_s=600.0, environment=AS_ROOT | environment)
     return path
 
 
@@ -73,11 +68,7 @@ def row_of(hpl: lp.Hpl, path: Path) -> dict[str, Any]:
     replay = lp.TraceReplay(recording, recorded_on=str(path))
     replayed, native = (quietly(each, platform, runs=1, layers=lp.Layers.only()) for each in (replay, hpl))
     own = next((kernel for name, kernel in replayed.first.kernels.items() if name == "computing"), None)
-    row = {
-        "n": hpl.n,
-        "p": hpl.p,
-        "q": hpl.q,
-        "depth": hpl.depth,
+    row = {name: getattr(hpl, name) for name in ("n", "p", "q", "depth")} | {
         "recorded_s": float(max(lp.read_trace(recording).metadata["ends_s"])),
         "replayed_s": replayed.time_s.mean,
         "native_s": native.time_s.mean,

@@ -16,7 +16,7 @@ lines of six and seven sizes were cut.
 
 import numpy as np
 import pandas
-from support.piecewise_models import Model, judged, random_model, table_model
+from support.piecewise_models import Model, found, random_model, table_model
 from support.report import Options, markdown, run_study
 
 from lepaute.measure.fit.segmentation import segment
@@ -37,9 +37,9 @@ def searched(options: Options) -> pandas.DataFrame:
         for seed in list(seeds)[: 4 if options.quick else None]:
             grid, model = ("", random_model(seed)) if far > 1 else table_model(seed)
             fitted = segment(model.x, model.y)
-            of_model = {"relative_sd": model.relative_sd, "noise": model.kind}
-            row = {"part": part, "seed": seed, "grid": grid}
-            row |= judged(model, "default", fitted.breakpoints, far, **of_model)
+            row = {"part": part, "seed": seed, "grid": grid, "criterion": "default", "points": len(model.sizes)}
+            row |= {"relative_sd": model.relative_sd, "noise": model.kind, "breakpoints": len(model.cuts)}
+            row |= {"chosen": len(fitted.breakpoints), "found": found(model, fitted.breakpoints, far)}
             row["covered"] = covering(model, fitted.breakpoints, fitted.breakpoint_intervals)
             rows.append(row | {"least_signal": min(model.signal, default=np.nan)})
     return pandas.DataFrame(rows)

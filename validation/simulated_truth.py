@@ -149,16 +149,7 @@ def text(frame: pandas.DataFrame, others: Mapping[str, pandas.DataFrame]) -> str
                 *(_beside(parts[name]) for parts in beside),
             )
         )
-    header = [
-        "kind",
-        "machines",
-        "inside, %",
-        "below, %",
-        "above, %",
-        "half-width, %",
-        "1.96 sd of runs, %",
-        "error, %",
-    ]
+    figures = ("inside", "below", "above", "half-width", "1.96 sd of runs", "error", *["other machines"] * len(others))
     return f"""## Simulated truth: further runs of made-up machines
 
 {len(frame)} machines made up, calibrated and predicted by default settings; {int(frame["runs"].sum())} further runs of
@@ -169,7 +160,7 @@ seed, coverage (half-width).
 
 {{goals}}
 
-{markdown([*header, *("other machines, %" for _ in others)], rows)}
+{markdown(("kind", "machines", *(f"{name}, %" for name in figures)), rows)}
 
 {{cases}}
 

@@ -24,10 +24,7 @@ def cases(options: Options) -> pandas.DataFrame:
     ):
         table = pandas.read_csv(options.table(study))
         table["case"] = [", ".join(f"{name} {row[name]}" for name in names) for row in table.to_dict("records")]
-        table["study"] = study
-        if study == "matrix_size":
-            table["study"] = "matrix size, " + table["state"].astype(str)
-        parts.append(table)
+        parts.append(table.assign(study="matrix size, " + table["state"] if study == "matrix_size" else study))
     columns = ["study", "case", "predicted_s", "low_s", "high_s", "real_s", "real_runs", "real_inside", "error_percent"]
     return pandas.concat(parts, ignore_index=True)[columns]
 

@@ -23,26 +23,11 @@ Fixed before the result was seen, except where it says so:
 from dataclasses import replace
 
 import pandas
-from support.replay_tests import (
-    CLUSTER,
-    LEVEL,
-    LOOK_DAYS,
-    LOOKS,
-    afterwards,
-    belongs_to,
-    explained,
-    found_by_alarms,
-    found_by_change_points,
-    found_by_tests,
-    known_events,
-    last_common_event_s,
-    picture,
-    text,
-    verdicts_of,
-    without,
-)
+from support import replay_tests
+from support.replay_tests import verdicts_of
 from support.report import Goal, finish, options_of, reached, run_main
-from support.watch_data import published_daily_models, published_values
+from support.watch_data import FACTORS, MODEL_FACTORS, published_daily_models, published_values
+from watch_published import DATA, EVENTS, OUTLIERS
 
 from lepaute.watch.alarms.procedure import judge_days
 from lepaute.watch.changelog import Changelog, read_changelog
@@ -50,19 +35,11 @@ from lepaute.watch.proposals.change_points import find_change_points
 from lepaute.watch.proposals.day_events import day_events
 
 STUDY = "watch_replay"
-DATA, EVENTS, OUTLIERS = "watch/stats_monitoring.csv.gz", "watch/exp_changelog.csv", "watch/exp_outlierlog.csv"
 MODELS = tuple(f"dahu/kernels/dgemm_daily_{name}.csv.gz" for name in ("slownodes", "good"))
 TABLES = ("outliers", "counts", "outside", "alarms", "platform")
-VECTORS = (
-    ("mean_frequency_Hz", "mean_temperature_degC"),
-    ("mean_frequency_Hz", "mean_temperature_degC", "cpu_power_W"),
-    ("mean_frequency_Hz", "mean_temperature_degC", "cpu_power_W", "dram_power_W"),
-)
-MODEL_VECTORS = (
-    ("dgemm_mnk_s", "dgemm_intercept_s"),
-    ("dgemm_mnk_s", "dgemm_intercept_s", "dgemm_mnk_residual_s"),
-    ("dgemm_mnk_s", "dgemm_intercept_s", "dgemm_mnk_residual_s", "dgemm_intercept_residual_s"),
-)
+#: The first two to four factors; of models, the rate aside.
+VECTORS = tuple(tuple(name for name, _ in FACTORS.values())[:p] for p in (2, 3, 4))
+MODEL_VECTORS = tuple(tuple(name for name, _ in MODEL_FACTORS.values())[1 : p + 1] for p in (2, 3, 4))
 DROPPING = frozenset({"29", "30", "31", "32"})
 
 
@@ -75,7 +52,7 @@ def main() -> int:
         few = ["13", "16", "29", "30"]
         monitoring, models = (table[table["node"].isin(few)] for table in (monitoring, models))
     verdicts = verdicts_of(monitoring, log, VECTORS)
-    verdicts = verdicts.assign(belongs=belongs_to(verdicts, log, monitoring))
+    verdicts = verdicts.assign(belongs=replay_tests.belongs_to(verdicts, log, monitoring))
     if options.summarise:
         blank = dict.fromkeys(("days", "jobs", "last_jobs", "tests"), "")
         found = pandas.read_csv(options.table(STUDY), keep_default_na=False, na_values=blank)
@@ -92,7 +69,8 @@ def main() -> int:
         for name, table in tables.items():
             options.write(f"{STUDY}_{name}", table, "%.6g")
     goals = judged(found, tables)
-    return finish(options, STUDY, found, goals, text(tables), picture(verdicts, log), finding(goals))
+    section, figure = replay_tests.text(tables), replay_tests.picture(verdicts, log)
+    return finish(options, STUDY, found, goals, section, figure, finding(goals))
 
 
 def finding(goals: list[Goal]) -> str:
@@ -103,23 +81,24 @@ def finding(goals: list[Goal]) -> str:
 def left_out(values: pandas.DataFrame, log: Changelog, vectors: tuple[tuple[str, ...], ...]) -> list[dict[str, object]]:
     """A row an (event, test, factor): when it was found without its entry in the log."""
     rows = []
-    for event, long in zip(known_events(log, values), known_events(log, values, LOOKS * LOOK_DAYS), strict=True):
-        ignorant = without(log, event)
-        begin = last_common_event_s(values, ignorant, event)
+    days = (replay_tests.WINDOW_DAYS, replay_tests.LOOKS * replay_tests.LOOK_DAYS)
+    for event, long in zip(*(replay_tests.known_events(log, values, most) for most in days), strict=True):
+        ignorant = replay_tests.without(log, event)
+        begin = replay_tests.last_common_event_s(values, ignorant, event)
         seen = values[values["started_s"].between(begin, event.end_s, inclusive="left")]
         present = set(seen["factor"])
         possible = [names for names in vectors if present.issuperset(names)]
         verdicts = verdicts_of(seen, ignorant, possible, since=event.entry.date)
-        rows += found_by_tests(verdicts, values, event)
-        rows += found_by_alarms(values, ignorant, long)
-        rows += found_by_change_points(values, ignorant, long)
+        rows += replay_tests.found_by_tests(verdicts, values, event)
+        rows += replay_tests.found_by_alarms(values, ignorant, long)
+        rows += replay_tests.found_by_change_points(values, ignorant, long)
     return rows
 
 
 def outliers_found(verdicts: pandas.DataFrame, values: pandas.DataFrame, log: Changelog) -> pandas.DataFrame:
     """A row an outlier of the log: on how many of its nodes that have the job it raised an alarm, by test."""
     unedited = verdicts_of(values, replace(log, outliers=()), VECTORS[1:2])
-    nodes = {(CLUSTER, node) for node in values["node"].unique()}
+    nodes = {(replay_tests.CLUSTER, node) for node in values["node"].unique()}
     rows = []
     for entry in log.outliers:
         named = {node for _, node in entry.nodes.among(nodes)}
@@ -152,7 +131,7 @@ def counted(verdicts: pandas.DataFrame) -> pandas.DataFrame:
                 "alarms": int(part["alarm"].sum()),
                 **{kind: int(alarms.get(kind, 0)) for kind in ("outlier of the log", "power drop", "event of the log")},
                 "outside": int(alarms.get("", 0)),
-                "promised": LEVEL * int(is_outside.sum()),
+                "promised": replay_tests.LEVEL * int(is_outside.sum()),
             }
         )
     return pandas.DataFrame(rows)
@@ -161,7 +140,7 @@ def counted(verdicts: pandas.DataFrame) -> pandas.DataFrame:
 def outside(verdicts: pandas.DataFrame, values: pandas.DataFrame) -> pandas.DataFrame:
     """The alarms of r = 1 that belong to nothing known, with what explains them."""
     some = verdicts[(verdicts["test"] == "r = 1") & verdicts["alarm"] & (verdicts["belongs"] == "")]
-    frame = explained(some, values)
+    frame = replay_tests.explained(some, values)
     frame["date"] = pandas.to_datetime(frame["started_s"], unit="s").dt.date
     columns = "date node cpu job started_s factor n direction value usual size p_value kind".split()
     return frame[columns].sort_values(["kind", "started_s", "node", "cpu"], ignore_index=True)
@@ -219,7 +198,7 @@ def judged(found: pandas.DataFrame, tables: dict[str, pandas.DataFrame]) -> list
     counts = tables["counts"].set_index("test").loc["r = 1"]
     limit = 2 * float(counts["promised"])
     alone = int((tables["outside"]["kind"] == "alone").sum())
-    left = alone - int((afterwards(tables["outside"]) != "").sum())
+    left = alone - int((replay_tests.afterwards(tables["outside"]) != "").sum())
     every, most = f"{int(counts['outside'])}, of which {alone} alone", f"at most {limit:.1f}"
     return [
         *goals,

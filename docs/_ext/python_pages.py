@@ -76,10 +76,8 @@ def _index() -> Iterator[str]:
 
 
 def _list_of(home: str, names: tuple[str, ...]) -> Iterator[str]:
-    rows = []
-    for name in names:
-        told = escaped(summary(inspect.getdoc(found(home, name)) or ""))
-        rows.append((f"{{py:obj}}`{name} <{home}.{name}>`", told))
+    told = {name: escaped(summary(inspect.getdoc(found(home, name)) or "")) for name in names}
+    rows = [(f"{{py:obj}}`{name} <{home}.{name}>`", what) for name, what in told.items()]
     yield from table(("name", "what it does, or is"), rows)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 import pytest
 from population.simulated import dahu_like, simulated
-from population.two_sample import combined, holm, levels, p_values
+from population.two_sample import combined, levels, p_values
 from same_bits import compared, differing, judged, parsed
 from support.report import at_most, status
 from truth.calibration import CLOCK_S, write_calibration
@@ -68,8 +68,7 @@ def test_effects_must_have_the_published_sign_and_be_near() -> None:
     assert effect_goals(0.0 * near, published, "x")[0].met is False  # no effect at all has no direction
 
 
-def test_corrections_are_those_of_the_textbook() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])  # 3 x 0.01, 2 x 0.03, and no less than that
+def test_dependent_p_values_are_combined_as_twice_their_median() -> None:
     assert combined([0.01, 0.02, 0.5]) == pytest.approx(0.04)
     assert combined([0.9]) == 1.0
 

@@ -55,15 +55,8 @@ def simulated(
     if common_share > 0.0:
         values += _drawn(rng, common_share * truth.covariance_temporal, days)[day]
     kept = (rng.uniform(size=len(unit)) >= missing) | (day == 0)
-    return Coefficients(
-        TERMS,
-        unit[kept],
-        day[kept],
-        values[kept],
-        node_of_unit,
-        tuple(f"node{number}" for number in range(nodes)),
-        "a simulated hierarchy",
-    )
+    names = tuple(f"node{number}" for number in range(nodes))
+    return Coefficients(TERMS, unit[kept], day[kept], values[kept], node_of_unit, names, "a simulated hierarchy")
 
 
 def _drawn(rng: np.random.Generator, covariance: Floats, count: int) -> Floats:

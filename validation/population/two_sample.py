@@ -56,15 +56,8 @@ def some_nodes(data: Coefficients, nodes: numpy.ndarray) -> Coefficients:
     units = numpy.flatnonzero(numpy.isin(data.node_of_unit, nodes))
     rows = numpy.isin(data.unit, units)
     _, node = numpy.unique(data.node_of_unit[units], return_inverse=True)
-    return Coefficients(
-        data.terms,
-        numpy.searchsorted(units, data.unit[rows]),
-        data.day[rows],
-        data.values[rows],
-        node,
-        tuple(data.node_names[number] for number in sorted(nodes)),
-        data.source,
-    )
+    names, unit = tuple(data.node_names[number] for number in sorted(nodes)), numpy.searchsorted(units, data.unit[rows])
+    return Coefficients(data.terms, unit, data.day[rows], data.values[rows], node, names, data.source)
 
 
 PERMUTATIONS = 999
@@ -93,17 +86,6 @@ def p_values(observed: Level, synthetic: Level, seed: int) -> list[float]:
 def combined(values: Iterable[float]) -> float:
     """One valid p from dependent ones: twice their median (Rueger, Metrika 25, 1978)."""
     return min(1.0, 2.0 * float(numpy.median(list(values))))
-
-
-def holm(values: Iterable[float]) -> list[float]:
-    """p after Holm's correction (Scandinavian Journal of Statistics 6, 1979), in the same order."""
-    given = numpy.array(list(values))
-    order = numpy.argsort(given)
-    factors = numpy.arange(len(given), 0, -1)
-    adjusted = numpy.minimum(1.0, numpy.maximum.accumulate(given[order] * factors))
-    result = numpy.empty_like(adjusted)
-    result[order] = adjusted
-    return [float(value) for value in result]
 
 
 def _kolmogorov_smirnov(column: numpy.ndarray, block: numpy.ndarray, chosen: numpy.ndarray) -> numpy.ndarray:

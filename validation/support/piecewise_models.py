@@ -57,14 +57,6 @@ def found(model: Model, breakpoints: tuple[float, ...], far: int) -> bool:
     return bool(np.all(np.abs(places - np.array(model.cuts, dtype=int)) <= far))
 
 
-def judged(
-    model: Model, criterion: str, breakpoints: tuple[float, ...], far: int, **of_model: object
-) -> dict[str, object]:
-    """Columns of a table: how many breakpoints a criterion chose, and whether they are the true ones."""
-    chosen = {"breakpoints": len(model.cuts), "chosen": len(breakpoints), "found": found(model, breakpoints, far)}
-    return {"criterion": criterion, "points": len(model.sizes), **of_model, **chosen}
-
-
 def random_model(seed: int, sizes: int | None = None) -> Model:
     """One model: 0 to 5 breakpoints, lines with intercept and slope >= 0, noise that grows with the duration.
 

@@ -1,5 +1,6 @@
 """What scripts that measure this machine share: commands of lepaute, quiet predictions, campaigns of HPL."""
 
+import json
 import sys
 import warnings
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lepaute as lp
+from lepaute.kit.command import run_command
 from lepaute.measure.archive import Archive
 from lepaute.measure.calibration.campaign import calibrate
 from lepaute.measure.fit import platform_and_models
@@ -18,6 +20,23 @@ from support.report import say
 
 #: The words that run the command line.
 LEPAUTE = (sys.executable, "-m", "lepaute.cli.main")
+
+
+#: By which mpirun of Open MPI runs for root, too.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+#: SMPI's way with its factors of flows, in which the core takes the very times of messages.
+SCALED = {"network.flow_factor": "scale"}
+
+
+def emulated_s(program: Sequence[str], ranks: int, trace: Path, *options: str, folder: Path | None = None) -> float:
+    """Seconds of an emulation, which is traced: dahu-2020-01 and SCALED, no uncertainty, Open MPI's rules."""
+    argv = [
+        *(*LEPAUTE, "emulate", "program", "-p", "dahu-2020-01", "--set", "network.flow_factor=scale"),
+        *("--np", str(ranks), "--runs", "1", "--without", "all", "--collectives", "openmpi", *options),
+        *("--json", "--trace", str(trace), "--force", "--", *program),
+    ]
+    done = run_command(argv, what="the emulation", timeout_s=900.0, folder=folder)
+    return float(json.loads(done.stdout)["time_s"]["mean"])
 
 
 def tell(what: str, share: float) -> None:

@@ -1,6 +1,6 @@
 """The calibration of a made-up machine: the tables that the probes would have written, in an archive."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def write_calibration(path: Path, law: Law, effects: Effects, nodes: int, rng: n
         calls = _rows(slot, scale, law.scatter.sorted, rng)
         for rank, (node, core) in enumerate(slot.ranks):
             log_factor = start + effects.process(slot.block, node, core)
-            mean_s = _means_s(calls[rank], law, slot.probe == STEPS_SIDE_BY_SIDE)
+            mean_s = means_s(calls[rank], law.crowded_s if slot.probe == STEPS_SIDE_BY_SIDE else law.mean_s)
             along = (np.cumsum(mean_s) - mean_s / 2) / np.sum(mean_s)  # how far the process has come, 0 to 1
             wander = effects.wander()[np.minimum((along * GRID).astype(int), GRID - 1)]
             drift = effects.drift((slot.position + along) / slot.slots)
@@ -195,14 +195,14 @@ def call_rows(rows: list[tuple[int, int, str, int, int, int]]) -> pandas.DataFra
     return pandas.DataFrame(rows, columns=["design_row", "position", "kernel", "m", "n", "k"])
 
 
-def _means_s(calls: pandas.DataFrame, law: Law, crowded: bool) -> np.ndarray:
-    m, n, k = (calls[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k"))
-    mean_s = np.zeros(len(calls))
+def means_s(calls: pandas.DataFrame, of_kernel: Callable[..., np.ndarray]) -> np.ndarray:
+    """Of each call, shape (calls,); of_kernel: of a kernel by name, m, n and k."""
+    sizes = calls[["m", "n", "k"]].to_numpy(dtype=np.float64).T
+    result_s = np.zeros(len(calls))
     for kernel in calls["kernel"].unique():
         mine = (calls["kernel"] == kernel).to_numpy()
-        longer = law.crowding(str(kernel)) if crowded else 0.0
-        mean_s[mine] = law.mean_s(str(kernel), m[mine], n[mine], k[mine]) * (1.0 + longer)
-    return mean_s
+        result_s[mine] = of_kernel(str(kernel), *sizes[:, mine])
+    return result_s
 
 
 def observed(

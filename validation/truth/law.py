@@ -48,7 +48,6 @@ class Scatter:
     late_messages: float = 0.0
 
 
-PLAIN = Scatter()
 KINDS: dict[str, dict[str, float | bool]] = {
     "plain": {},
     "process": {"process": 0.02},
@@ -83,7 +82,7 @@ def kinds_of(number: int, seed: int) -> tuple[str, ...]:
 
 def scatter_of(kinds: tuple[str, ...]) -> Scatter:
     """What all these kinds together vary."""
-    return replace(PLAIN, **{name: value for kind in kinds for name, value in KINDS[kind].items()})
+    return Scatter(**{name: value for kind in kinds for name, value in KINDS[kind].items()})
 
 
 Floats = np.ndarray
@@ -222,6 +221,10 @@ class Law:
         """How much longer a kernel takes when all cores of its node compute."""
         return CROWDING if kernel in CROWDED else 0.0
 
+    def crowded_s(self, kernel: str, *sizes: Floats) -> Floats:
+        """Mean durations then; sizes: m, n and k."""
+        return self.mean_s(kernel, *sizes) * (1.0 + self.crowding(kernel))
+
     def durations_s(self, mean_s: Floats, factor: Floats, rng: np.random.Generator) -> Floats:
         """Single calls with these means and factors, as the engine draws them; shape of mean_s."""
         noise = (self.relative_sd * mean_s + self.constant_s) * self.modes.draw(rng, len(mean_s))
@@ -236,9 +239,7 @@ class Law:
 
     def message_noise(self, rng: np.random.Generator, count: int) -> Floats:
         """Factors of mean 1 on single messages, shape (count,)."""
-        rows = np.array(self.message_modes())
-        mode = rng.choice(len(rows), count, p=rows[:, 0])
-        return np.exp(rows[mode, 1] + rows[mode, 2] * rng.normal(size=count))
+        return np.exp(Modes(*np.array(self.message_modes()).T).draw(rng, count))
 
     def line(self, link: str) -> tuple[float, float]:
         """Latency and seconds per byte of a link."""

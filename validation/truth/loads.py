@@ -7,6 +7,7 @@ calls with more than IN_CACHE rows, and of all swaps; smaller calls stay in a ca
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ from lepaute.simulate import Hpl, predict
 from lepaute.simulate.machine.mapping import Mapping as Placement
 from lepaute.simulate.machine.mapping import Slot as Place
 from lepaute.simulate.platform import Platform
-from truth.calibration import CLOCK_S, MAX_N, USUAL, Slot, call_rows, message_rows, observed, step_rows, write_archive
-from truth.law import GAPS, NB, Effects, Law
-from truth.runs import FIRST_DAY, SHARED_BPS, UNSHARED, piece, segments, truth
+from truth import calibration
+from truth.calibration import CLOCK_S, MAX_N, USUAL, Slot, call_rows
+from truth.law import NB, Effects, Law
+from truth.runs import FIRST_DAY, SHARED_BPS, UNSHARED, messages, piece, truth
 
 Floats = np.ndarray
 #: Hz: of a core alone on its socket, and of all.
@@ -82,7 +84,7 @@ def grown(terms: Mapping[str, float], in_memory: bool, growth: tuple[float, floa
     return {term: value * growth[in_memory and term == "mn"] for term, value in terms.items()}
 
 
-def mean_s(law: Law, kernel: str, sizes: Sequence[Floats], growth: tuple[float, float]) -> Floats:
+def mean_s(law: Law, growth: tuple[float, float], kernel: str, *sizes: Floats) -> Floats:
     """Mean durations of calls under a load; sizes: m, n, k, each of shape (calls,)."""
     result, free = np.zeros(len(sizes[0])), np.ones(len(sizes[0]), dtype=bool)
     for where, terms, in_memory in parts(law, kernel):
@@ -130,7 +132,7 @@ def _write(
     *,
     with_loads: bool,
 ) -> Path:
-    kernels, messages = [], []
+    kernels, tables = [], []
     for block in range(BLOCKS):
         for position, index in enumerate(rng.permutation(len(drafts))):
             name, cores = drafts[index]
@@ -140,14 +142,15 @@ def _write(
             slot = Slot(name.split(" ")[0], ranks, block, block * len(drafts) + position, BLOCKS * len(drafts))
             start = effects.start()
             if slot.probe == P2P:
-                messages.append(message_rows(slot, USUAL, law, effects, rng))
+                tables.append(calibration.message_rows(slot, USUAL, law, effects, rng))
                 continue
             for rank, calls in enumerate(_rows(slot, rng)):
-                expected_s = _means_s(calls, law, node.growth(cores[rank], cores))
+                growth = node.growth(cores[rank], cores)
+                expected_s = calibration.means_s(calls, partial(mean_s, law, growth))
                 factor = np.exp(start + effects.process(block, 0, cores[rank]))
                 duration_s = law.durations_s(expected_s, np.full(len(calls), factor), rng) + CLOCK_S
                 active = {"active_cores": len(cores), "active_socket_cores": node.on_socket(cores[rank], cores)}
-                kernels.append(observed(calls, slot, rank, duration_s, **active, threads=1))
+                kernels.append(calibration.observed(calls, slot, rank, duration_s, **active, threads=1))
     table = pandas.concat(kernels, ignore_index=True)
     if not with_loads:
         table = table.drop(columns=["active_cores", "active_socket_cores", "threads"])
@@ -155,7 +158,7 @@ def _write(
     facts = {"node_cores": node.cores, "cores": numbers if with_loads else [0, 1], "cpus": numbers}
     layout = {"layout": {"source": "made up", "pu": numbers, "socket": sockets, "numa": sockets, "l3": sockets}}
     facts["memory_bytes"] = 64 << 30
-    return write_archive(path, table, messages, 1, facts, layout if with_loads else None)
+    return calibration.write_archive(path, table, tables, 1, facts, layout if with_loads else None)
 
 
 def _rows(slot: Slot, rng: np.random.Generator) -> list[pandas.DataFrame]:
@@ -166,16 +169,7 @@ def _rows(slot: Slot, rng: np.random.Generator) -> list[pandas.DataFrame]:
         calls = [(row, 0, "dgemm", *(int(value) for value in each[1:4])) for row, each in enumerate(design.rows)]
         return [call_rows(calls)] * len(slot.ranks)
     design = hpl_step_design(seed, rows=USUAL.steps, nbs=(NB,), max_n=MAX_N + NB)
-    return step_rows(design.rows, slot.probe in {"hpl_steps_column", "hpl_steps_2x1"}, len(slot.ranks), rng)
-
-
-def _means_s(calls: pandas.DataFrame, law: Law, growth: tuple[float, float]) -> Floats:
-    sizes = [calls[letter].to_numpy(dtype=np.float64) for letter in ("m", "n", "k")]
-    expected_s = np.zeros(len(calls))
-    for kernel in calls["kernel"].unique():
-        mine = (calls["kernel"] == kernel).to_numpy()
-        expected_s[mine] = mean_s(law, str(kernel), [values[mine] for values in sizes], growth)
-    return expected_s
+    return calibration.step_rows(design.rows, slot.probe in {"hpl_steps_column", "hpl_steps_2x1"}, len(slot.ranks), rng)
 
 
 def placement(cores: Sequence[int]) -> Placement:
@@ -201,8 +195,7 @@ def true_platform(node: Node, law: Law, factors: Mapping[int, float], computing:
     """The node while these cores compute, exactly; factors: of each core on that day."""
     growth = {core: node.growth(core, computing) for core in computing}
     kernels = [_kernel(law, kernel, factors, growth) for kernel in law.mean]
-    remote = {"segments": segments(law, "local", 1.0), "noncontiguous": segments(law, "local", 1.0, GAPS)}
-    return truth(kernels, 1, node.cores, SHARED_BPS, UNSHARED, remote)
+    return truth(kernels, 1, node.cores, SHARED_BPS, UNSHARED, messages(law, "local", 1.0))
 
 
 def _kernel(

@@ -11,20 +11,8 @@ from lepaute.measure.archive import Archive
 from lepaute.simulate import Hpl, predict
 from lepaute.simulate.platform import Platform
 from lepaute.simulate.prediction.prediction import Spread
-from truth.law import (
-    CROWDED,
-    CROWDING,
-    EAGER_BYTES,
-    GAPS,
-    IPROBE_S,
-    RECEIVE,
-    RENDEZVOUS_S,
-    SEND,
-    TEST_S,
-    WTIME_S,
-    Effects,
-    Law,
-)
+from truth import law as laws
+from truth.law import Effects, Law
 
 #: Days of runs have numbers from here on; blocks of the calibration have smaller ones.
 FIRST_DAY = 1000
@@ -60,12 +48,8 @@ def true_platform(law: Law, factors: dict[tuple[int, int], float], message_facto
 
     factors : on the durations of kernels, by (node, core)
     """
-    remote = {"segments": segments(law, "remote" if nodes > 1 else "local", message_factor)}
-    remote["noncontiguous"] = segments(law, "remote" if nodes > 1 else "local", message_factor, GAPS)
-    loopback: dict[str, object] = dict(UNSHARED)
-    if nodes > 1:
-        loopback["segments"] = segments(law, "local", message_factor)
-        loopback["noncontiguous"] = segments(law, "local", message_factor, GAPS)
+    remote = messages(law, "remote" if nodes > 1 else "local", message_factor)
+    loopback = UNSHARED | (messages(law, "local", message_factor) if nodes > 1 else {})
     link_Bps = 1.0 / (law.line("remote")[1] * message_factor) if nodes > 1 else SHARED_BPS
     return truth([_kernel(law, kernel, factors) for kernel in law.mean], nodes, 2, link_Bps, loopback, remote)
 
@@ -92,7 +76,7 @@ def truth(
     remote: Mapping[str, object],
 ) -> Platform:
     """The platform of a truth: its kernels, and the segments of its links."""
-    costs = {"iprobe_s": IPROBE_S, "test_s": TEST_S, "wtime_s": WTIME_S}
+    costs = {"iprobe_s": laws.IPROBE_S, "test_s": laws.TEST_S, "wtime_s": laws.WTIME_S}
     link = {"bandwidth_Bps": link_Bps}
     return Platform.model_validate(
         {
@@ -129,14 +113,19 @@ def _kernel(law: Law, kernel: str, factors: dict[tuple[int, int], float]) -> dic
             for (node, core), factor in factors.items()
         ]
         pieces.append(piece(law, {"k": [0, int(highest)]} if np.isfinite(highest) else {}, mean, sd, rows))
-    return {"kernel": kernel, "pieces": pieces, "crowding": CROWDING if kernel in CROWDED else None}
+    return {"kernel": kernel, "pieces": pieces, "crowding": law.crowding(kernel) or None}
+
+
+def messages(law: Law, link: str, factor: float) -> dict[str, object]:
+    """The segments of a link, and those of datatypes with gaps."""
+    return {"segments": segments(law, link, factor), "noncontiguous": segments(law, link, factor, laws.GAPS)}
 
 
 def segments(law: Law, link: str, factor: float, gaps: float = 1.0) -> list[dict[str, object]]:
     """The segments of a link; gaps: factor of the bytes above the limit, of datatypes with gaps."""
     latency, per_byte = law.line(link)
     noise = {"modes": [{"weight": w, "mean": float(m), "sd": s} for w, m, s in law.message_modes()]}
-    send, receive = ([factor * value for value in pair] for pair in (SEND, RECEIVE))
+    send, receive = ([factor * value for value in pair] for pair in (laws.SEND, laws.RECEIVE))
     return [
         {
             "above_bytes": 0,
@@ -149,9 +138,9 @@ def segments(law: Law, link: str, factor: float, gaps: float = 1.0) -> list[dict
             "noise": noise,
         },
         {
-            "above_bytes": EAGER_BYTES,
+            "above_bytes": laws.EAGER_BYTES,
             "protocol": "rendezvous",
-            "latency_s": RENDEZVOUS_S * factor * latency,
+            "latency_s": laws.RENDEZVOUS_S * factor * latency,
             "bandwidth_Bps": 1.0 / (factor * gaps * per_byte),
             "isend": [send[0], 0.0],
             "noise": noise,
