@@ -33,6 +33,17 @@ PictureFile = Annotated[
 ]
 Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 
+
+def argument(metavar: str, help: str) -> Any:  # noqa: A002
+    """An argument that has no default."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+def page_option(help: str) -> Any:  # noqa: A002
+    """The option --report."""
+    return typer.Option("--report", metavar="FILE.html", help=help)
+
+
 Result = TypeVar("Result")
 #: Key of the values of an option that may be given several of.
 COMBINATIONS = "*"

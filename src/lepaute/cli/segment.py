@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson, Details, Force
+from lepaute.cli.options import AsJson, Details, Force, page_option
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import write_atomic
@@ -45,9 +45,7 @@ def command(
         str, typer.Option(metavar="WHICH", help="log: relative errors, no negative coefficient; weighted, ordinary")
     ] = "log",
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="picture of points and lines, .png or .svg")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="page: where, how sure, what each line is")
-    ] = None,
+    report: Annotated[Path | None, page_option("page: where, how sure, what each line is")] = None,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,
