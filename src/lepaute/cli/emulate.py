@@ -107,9 +107,7 @@ def program(
             "or a field of the platform as --set takes it, and the ratio"
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="a picture of time and efficiency over the ranks, .png or .svg")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="picture of time and efficiency over the ranks, .png, .svg")] = None,
     force: Force = False,
     details: Details = False,
     as_json: AsJson = False,

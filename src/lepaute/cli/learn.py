@@ -21,9 +21,7 @@ LONG = 500
 
 
 def command(
-    recordings: Annotated[
-        list[Path], argument("TRACE...", "Recordings of the program on two or more numbers of ranks.")
-    ],
+    recordings: Annotated[list[Path], argument("TRACE...", "Recordings on two or more numbers of ranks.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The Python file to write.", show_default=False)],
     parameter: Annotated[
         list[str] | None,

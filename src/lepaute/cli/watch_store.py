@@ -117,7 +117,7 @@ def ingest(
     store: Place = None,
     cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
     file_format: Annotated[
-        str | None, typer.Option("--format", help="one of reframe, hpl and csv; default: recognised")
+        str | None, typer.Option("--format", help="reframe, hpl or csv; default: recognised")
     ] = None,
     node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
     mapping: Annotated[
