@@ -43,9 +43,7 @@ def show(
     say(status, 2, "good" if archive.about.outcome == COMPLETE else "bad")
     say("\n".join(lines))
     if members:
-        say(
-            "\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {name}" for name, m in listed.items())]), 16
-        )
+        say("\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {at}" for at, m in listed.items())]), 16)
 
 
 def _width() -> int:

@@ -192,9 +192,7 @@ def control_facts(document: object) -> Iterator[Placed]:
     lines_of: dict[tuple[str, str], list[str]] = {}
     by_node = [{"node": node, **mapping(item)} for node, items in mapping(document).items() for item in sequence(items)]
     for item in map(mapping, by_node or sequence(document)):
-        name = next(
-            (text(item.get(key)) for key in ("control", "name", "what", "kind") if text(item.get(key))), "control"
-        )
+        name = next((text(item.get(at)) for at in ("control", "name", "what", "kind") if text(item.get(at))), "control")
         rest = {key: value for key, value in item.items() if not _TIME_KEY.fullmatch(key) and value != name}
         line = ", ".join(f"{what} {value}" for what, value in flat(rest) if value)
         lines = lines_of.setdefault((text(item.get("node")), name), [])
