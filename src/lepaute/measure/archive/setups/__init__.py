@@ -86,9 +86,9 @@ def setup_of(archive: Archive) -> Setup:
     setup.add(metadata_facts(archive.about, archive.metadata))
     members = archive.members()
     for name, facts_of in (
-        ("repositories.json", repository_facts),
+        ("repositories.json", _repository_facts),
         ("controls.json", control_facts),
-        (COMMANDS_FILE, lambda document: command_facts(document, archive.about.run_id)),
+        (COMMANDS_FILE, lambda document: _command_facts(document, archive.about.run_id)),
     ):
         if name in members:
             try:
@@ -175,7 +175,7 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def repository_facts(document: object) -> Iterator[Placed]:
+def _repository_facts(document: object) -> Iterator[Placed]:
     """One fact a repository that was cloned: its commit."""
     for item in map(mapping, sequence(document)):
         url, commit, revision = (text(item.get(key)) for key in ("url", "commit", "revision"))
@@ -202,7 +202,7 @@ def control_facts(document: object) -> Iterator[Placed]:
         yield node, Fact(CONTROL, name, lines[0] if len(lines) == 1 else frozenset(lines))
 
 
-def command_facts(document: object, run_id: str) -> Iterator[Placed]:
+def _command_facts(document: object, run_id: str) -> Iterator[Placed]:
     """The commands that were run, one line each, equal ones on several nodes as one; a single fact."""
     nodes: dict[str, list[str]] = {}
     for item in map(mapping, sequence(document)[:_MAX_COMMANDS]):
