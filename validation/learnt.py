@@ -135,7 +135,7 @@ def rows_of(program: Program, ranks: tuple[int, ...], how: argparse.Namespace) -
     try:
         learnt = quiet_learn([recorded(program, count) for count in RECORDED], WORK / f"{program.name}.py")
     except (LepauteError, subprocess.SubprocessError, OSError) as problem:
-        return [{"program": program.name, "learnt": False, "reason": str(problem)}]
+        return [{"program": program.name, "learnt": False, "reason": str(problem).replace(f"{WORK}/", "")}]
     found = {"program": program.name, "learnt": True} | ({} if how.calls else computing_of(program, how.extrap))
     if not program.emulated:
         return [found]
@@ -198,7 +198,7 @@ def computing_of(program: Program, extrap: Path | None) -> dict[str, Any]:
         points = {ranks: recorded(program, ranks) for ranks in (*POINTS, KEPT_OUT)}
         learnt = quiet_learn([points[ranks] for ranks in POINTS], program.folder / "kept_out.py")
     except (LepauteError, subprocess.SubprocessError, OSError) as problem:
-        return {"computing": str(problem)}
+        return {"computing": str(problem).replace(f"{WORK}/", "")}
     platform = lp.load_platform("dahu-2020-01")
     prediction = quietly(learnt(ranks=KEPT_OUT), platform, runs=1, layers=lp.Layers.only())  # type: ignore[call-arg]
     real_s, predicted_s = own_code_s(points[KEPT_OUT]), prediction.breakdown.total_s["compute"]
@@ -236,13 +236,17 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 def text(frame: pandas.DataFrame) -> str:
     refused = frame[~frame["learnt"]]
-    reasons = "; ".join(f"{row.program} ({str(row.reason).split(': ')[1][:80]} ...)" for row in refused.itertuples())
+    reasons = "; ".join(
+        f"{row.program} ({str(row.reason).partition(': ')[2][:70]} ...)" for row in refused.itertuples()
+    )
+    programs = ", ".join(frame["program"].drop_duplicates())
     return f"""## Applications learnt from recordings
 
     .venv/bin/python validation/{STUDY}.py --nas FOLDER --extrap PROGRAM
 
-Learnt from 2, 4, 8 and 16 ranks on the cores of one machine, against emulations on 64 and 256 ranks of `dahu-2020-01`
-with `network.flow_factor=scale`: calls, and times without computing. Refused: {reasons or "none"}.
+Learnt from 2, 4, 8 and 16 ranks here, against emulations on 64 and 256 ranks of `dahu-2020-01`, of {programs}: calls,
+and times without computing; 1 ms of these is what SMPI sets up on 256 ranks at the first collective operation.
+Refused: {reasons or "none"}.
 
 {{goals}}
 

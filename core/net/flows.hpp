@@ -34,8 +34,7 @@ public:
     /// Appends the links that a flow from a source to a destination crosses.
     using Route = std::function<void(std::uint32_t source, std::uint32_t destination, std::vector<LinkId>& links)>;
 
-    /// capacity_Bps: of each link. sources: ends are told by source, 0 .. sources - 1. on_plain_switch: from one source
-    /// to another without `route`: by the links `source` and `sources` + destination.
+    /// sources: ends are told by these, 0 .. sources - 1. on_plain_switch: ways are `source`, `sources` + destination.
     Flows(const std::vector<double>& capacity_Bps, std::uint32_t sources, Sharing sharing, Route route,
           bool on_plain_switch = false);
 

@@ -150,9 +150,7 @@ def test_a_rank_that_is_killed_takes_no_finished_batch_along(open_mpi: MpiProbe,
     rows = ("Barrier,blocking,0,300,MPI_Barrier,0,0", "Barrier,blocking,0,1000000,double,0,0")
     with open_mpi.start(2, *design(tmp_path, *rows), *QUICK) as process:
         raw = [tmp_path / f"raw.r{rank}" for rank in range(2)]
-        wait_until(
-            lambda: all(path.is_file() and path.read_text().count("\n0,") >= 301 for path in raw), "the first batch"
-        )
+        wait_until(lambda: all(at.is_file() and at.read_text().count("\n0,") >= 301 for at in raw), "the first batch")
         listed = ran(["pgrep", "-f", str(open_mpi.path)], check=True)
         ranks = [int(pid) for pid in listed.stdout.split() if int(pid) != process.pid]
         os.kill(ranks[-1], signal.SIGKILL)

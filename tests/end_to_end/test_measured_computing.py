@@ -52,9 +52,7 @@ def test_no_rank_is_charged_for_what_others_compute(call: str, program: Path) ->
     charged, begun, between, ended = zip(*ranks, strict=True)
     # Each is charged for its own computing at least, and what all computed is charged once: it would be three times
     # and a half where each is charged for those before it. A call takes microseconds of simulated time.
-    assert all(
-        time_s >= (last - first) * (1 - 1e-6) for time_s, first, last in zip(charged, between, ended, strict=True)
-    )
+    assert all(spent >= (last - first) * (1 - 1e-6) for spent, first, last in zip(charged, between, ended, strict=True))
     assert sum(charged) <= max(ended) - min(begun) + RANKS * 1e-3
 
 

@@ -190,9 +190,7 @@ def test_a_node_with_a_job_or_with_none_of_late_is_unknown(tmp_path, json_of, ou
     )
     for days in (1, 30):
         why = f"no node has had a value since 2025-04-{days:02}, for "
-        rows = [
-            f"2025-04-{day + 1:02},w{node},{60 + (7 * day + node) % 5 / 10}" for day in range(days) for node in range(9)
-        ]
+        rows = [f"2025-04-{day + 1:02},w{at},{60 + (7 * day + at) % 5 / 10}" for day in range(days) for at in range(9)]
         (tmp_path / f"{days}.csv").write_text("\n".join(["date,node,gflops", *rows, ""]))
         ingest = ["watch", "ingest", str(tmp_path / f"{days}.csv"), "--mapping", str(tmp_path / "m.yaml"), *store]
         assert main(ingest) == 0

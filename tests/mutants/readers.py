@@ -111,9 +111,7 @@ def _files(*patterns: str) -> Callable[[], list[bytes]]:
 
 def _platforms() -> list[bytes]:
     texts = [path.read_bytes() for path in sorted((DATA / "platforms").glob("*.yaml"))]
-    texts += [
-        b"\n".join(path.read_bytes().split(b"\n")[:60]) for path in sorted((DATA / "platforms/bad").glob("*.yaml"))
-    ]
+    texts += [b"\n".join(at.read_bytes().split(b"\n")[:60]) for at in sorted((DATA / "platforms/bad").glob("*.yaml"))]
     shipped = (SHIPPED_FOLDER / "exascale-like.yaml").read_bytes()
     anchored = texts[0] + b"\npower: &p {idle_W: 1, computing_W: 2, communicating_W: 2}\n"
     return [*texts, shipped, anchored, *texts[:1] * 20]
@@ -339,7 +337,7 @@ def _compare_output(path: Path) -> object:
 def _studies() -> list[bytes]:
     examples = DATA.parents[1] / "examples"
     return [
-        path.read_bytes() for name in ("studies", "literature") for path in sorted((examples / name).glob("*.yaml"))
+        file.read_bytes() for name in ("studies", "literature") for file in sorted((examples / name).glob("*.yaml"))
     ]
 
 

@@ -79,7 +79,7 @@ def test_the_interval_after_real_runs_holds_a_further_real_run(studies: int) -> 
         simulated = crossed(POINTS, evaluate, 8).outcomes
         generator = np.random.default_rng([study, 1])
         means = np.array(
-            [np.mean([np.log(one["time_s"]) for one in simulated if one.trial.point == p]) for p in POINTS]
+            [np.mean([np.log(run["time_s"]) for run in simulated if run.trial.point == p]) for p in POINTS]
         )
         levels = {value: generator.normal(0.0, 0.01) for value in (64, 128, 192, "2x8", "4x4", "8x2", "1x16")}
         error = np.array([levels[p["nb"]] + levels[p["grid"]] for p in POINTS]) + generator.normal(0, 0.01, len(POINTS))  # type: ignore[index]

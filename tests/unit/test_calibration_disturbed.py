@@ -223,9 +223,7 @@ def test_machines_are_measured_at_the_same_time_and_a_failure_on_one_ends_all(ma
     machine.nodes = ["a", "b"]
     archive = Archive.open(calibrate(place, quick=True))
     spans = {
-        node: [
-            (record["started_s"], record["node"]) for record in archive.json("blocks.json") if record["node"] == node
-        ]
+        node: [(block["started_s"], block["node"]) for block in archive.json("blocks.json") if block["node"] == node]
         for node in "ab"
     }
     order = [node for _, node in sorted(itertools.chain(*spans.values()))]

@@ -44,9 +44,7 @@ def test_dgemm_has_a_model_a_core_and_the_others_one_for_all(kernel):
     fitted = fit_kernel(measured)
     assert all(sorted(piece.own) == [0, 1] for piece in fitted.pieces)
     # The same calls on either core; single coefficients are less sure than what they predict together.
-    fast, slow = (
-        fitted.predict(dataclasses.replace(measured, cpu=np.full(len(measured), cpu))).sum() for cpu in (0, 1)
-    )
+    fast, slow = (fitted.predict(dataclasses.replace(measured, cpu=np.full(len(measured), at))).sum() for at in (0, 1))
     assert slow / fast == pytest.approx(1.1, rel=0.01)
     assert all(not piece.own for piece in fit_kernel(calls("dger", 1)).pieces)
 

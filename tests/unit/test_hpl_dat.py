@@ -174,9 +174,7 @@ def test_the_combinations_come_in_the_order_of_hpl_s_own_loops():
     found = dat.combinations(threads_per_rank=2)
     names = ("p", "n", "nb", "depth", "bcast", "rfact", "pfact", "nbmin", "ndiv")
     assert len(found) == 2 ** len(names)
-    changes = [
-        sum(getattr(a, name) != getattr(b, name) for name in names) for a, b in zip(found, found[1:], strict=False)
-    ]
+    changes = [sum(getattr(a, at) != getattr(b, at) for at in names) for a, b in zip(found, found[1:], strict=False)]
     assert changes == [((number ^ (number - 1)).bit_length()) for number in range(1, 2 ** len(names))]
     assert [one.ndiv for one in found[:4]] == [2, 3, 2, 3]
     assert found[0] == Hpl(

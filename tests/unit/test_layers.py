@@ -199,7 +199,7 @@ MESSAGE_MODES = "{modes: [{weight: 0.7, mean: 0, sd: 0.05}, {weight: 0.3, mean: 
 def with_modes(modes: str = MESSAGE_MODES) -> Platform:
     dahu = load_platform("dahu")
     return override(
-        dahu, {f"network.remote.segments[{i}].noise": modes for i in range(len(dahu.network.remote.segments))}
+        dahu, {f"network.remote.segments[{i}].noise": modes for i, _ in enumerate(dahu.network.remote.segments)}
     )
 
 

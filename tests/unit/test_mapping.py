@@ -196,9 +196,7 @@ HWLOC_2 = (
     + "".join(
         f'<object type="Package" os_index="{socket}"><object type="NUMANode" os_index="{socket}"/>'
         '<object type="L3Cache" depth="3">'
-        + "".join(
-            _CORE.format(first=core, second=core + 4, nodes=hex(1 << socket)) for core in (2 * socket, 2 * socket + 1)
-        )
+        + "".join(_CORE.format(first=at, second=at + 4, nodes=hex(1 << socket)) for at in (2 * socket, 2 * socket + 1))
         + "</object></object>"
         for socket in (0, 1)
     )

@@ -120,9 +120,7 @@ def test_without_rights_every_control_warns_and_nothing_is_left_to_undo(tmp_path
     control = controls(machines.KernelThatRefuses(tmp_path / "root"), tmp_path)
     records = control.apply(EVERYTHING)
     assert {record["status"] for record in records} == {"warning"}
-    assert all(
-        "permission denied" in record["message"] or "refused even to root" in record["message"] for record in records
-    )
+    assert all("permission denied" in at["message"] or "refused even to root" in at["message"] for at in records)
     assert control.undo() == []
 
 

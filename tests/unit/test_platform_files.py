@@ -172,9 +172,7 @@ def test_what_calibrations_differ_by_is_the_sd_of_their_mean_logarithms(calibrat
     for number, source in enumerate(calibrations.CALIBRATIONS.values()):
         file, _, model = source.partition(":")
         cpus = [2, 3, *([9] if number == 1 else [])]
-        tables.setdefault(file, [header]).extend(
-            f"{model},{cpu},0,{1e-10 * exp(0.01 * number)!r},0,0,0" for cpu in cpus
-        )
+        tables.setdefault(file, [header]).extend(f"{model},{cpu},0,{1e-10 * exp(0.01 * number)},0,0,0" for cpu in cpus)
     for file, lines in tables.items():
         (folder / file).write_text("\n".join(lines), encoding="utf-8")
     found = calibrations.spread(tmp_path)

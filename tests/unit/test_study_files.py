@@ -167,9 +167,7 @@ def test_a_lag_and_a_transfer_layer_are_those_of_predict(tmp_path: Path) -> None
         transfer=read_transfer(tmp_path / "layer.yaml"),
         lag_s=7200.0,
     )
-    ours = [
-        outcome["time_s"] for outcome in run.outcomes if outcome.trial.point == Point({"scenario": "base", "nb": 64})
-    ]
+    ours = [one["time_s"] for one in run.outcomes if one.trial.point == Point({"scenario": "base", "nb": 64})]
     assert ours == [each.time_s for each in expected.run_list]
     again = run_study(tmp_path / "results" / "study.yaml", folder=tmp_path / "results", resume=True)
     assert again.reused == 8, "its files are found from the folder of the results"

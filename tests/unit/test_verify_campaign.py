@@ -331,9 +331,7 @@ def test_warnings_that_are_alike_are_told_once_and_many_are_cut():
         "warning (N = 2000, 1x1): a",
         "warning (N = 2000, 1x1): b",
     ]
-    outside = [
-        f"{share} % of {kernel} time is outside" for share, kernel in ((1, "dgemm"), (40, "dtrsm"), (3, "dgemm"))
-    ]
+    outside = [f"{share} % of {name} time is outside" for share, name in ((1, "dgemm"), (40, "dtrsm"), (3, "dgemm"))]
     (line,) = warning_lines([warned(outside[0]), warned(*outside[1:], case=CASES[1])], "predictions.json")
     assert line == f"warning ({CASES[1].label}): 40 % of dtrsm time is outside (and 2 more like it, of dgemm)"
     many = warning_lines([warned(*"abcdefgh")], "predictions.json")

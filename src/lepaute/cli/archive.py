@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import App, AsJson, Details, Force
+from lepaute.cli.options import App, AsJson, Details, Force, argument
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
@@ -20,7 +20,7 @@ from lepaute.measure.archive.ro_crate import check_crate
 
 app = App(help="Show, verify, compare and extract archives of measurements.", no_args_is_help=True)
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The .zip that a campaign wrote.", show_default=False)]
+File = Annotated[Path, argument("FILE", "The .zip that a campaign wrote.")]
 
 
 @app.command()
@@ -43,9 +43,7 @@ def show(
     say(status, 2, "good" if archive.about.outcome == COMPLETE else "bad")
     say("\n".join(lines))
     if members:
-        say(
-            "\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {name}" for name, m in listed.items())]), 16
-        )
+        say("\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {at}" for at, m in listed.items())]), 16)
 
 
 def _width() -> int:
@@ -57,10 +55,7 @@ def _width() -> int:
 
 
 @app.command()
-def verify(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Archives.", show_default=False)],
-    as_json: AsJson = False,
-) -> int:
+def verify(files: Annotated[list[Path], argument("FILE...", "Archives.")], as_json: AsJson = False) -> int:
     """Checks every byte of archives against seal, manifest and RO-Crate; exit status 2 where one differs."""
     facts: list[dict[str, object]] = []
     lines, damaged = [], []
@@ -139,8 +134,8 @@ def close(
 
 @app.command()
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help="An archive.", show_default=False)],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    first: Annotated[Path, argument("A", "An archive.")],
+    second: Annotated[Path, argument("B", "Another one.")],
     as_json: AsJson = False,
     everything: Annotated[bool, typer.Option("--all", help="Every difference in full.")] = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,

@@ -114,9 +114,7 @@ def dgemm(
     warm: Annotated[
         str | None, typer.Option(help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option("--for", metavar="hpl", help="Sizes that this application uses: hpl.")
-    ] = None,
+    target: Annotated[str | None, typer.Option("--for", metavar="hpl", help="Sizes of this application: hpl.")] = None,
     platform: Annotated[
         str | None, typer.Option("--platform", "-p", help="Where it runs, for the shares of time; else like dahu.")
     ] = None,
@@ -231,7 +229,7 @@ def fractional(
     factors: Factors,
     table: Table,
     generator: Annotated[
-        list[str] | None, typer.Option("--generator", "-g", help="Of a two-level fraction: d=a*b*c.")
+        list[str] | None, typer.Option("--generator", "-g", help="Two-level fraction: d=a*b*c.")
     ] = None,
     count: Annotated[int | None, typer.Option(help="How many treatments.", min=1)] = None,
 ) -> None:
@@ -268,9 +266,7 @@ def mix(
     files: Annotated[list[Path], typer.Argument(help="Designs.", metavar="FILE...")],
     table: Table,
     factors: dict[str, Any],
-    kinds: Annotated[
-        str | None, typer.Option(help="A name for each, for a first column `kind`: memory,network.")
-    ] = None,
+    kinds: Annotated[str | None, typer.Option(help="Names of a first column `kind`: memory,network.")] = None,
 ) -> None:
     """One table of several designs, shuffled across all of them; what a design has not is empty in its rows."""
     from lepaute.measure.design import blocks as in_blocks

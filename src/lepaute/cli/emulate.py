@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from lepaute.cli.against import alternatives, compared_with
-from lepaute.cli.options import App, AsJson, Details, Force, with_options_of
+from lepaute.cli.options import App, AsJson, Details, Force, argument, with_options_of
 from lepaute.cli.prediction_answer import answered, answered_emulation, answered_scaling
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
 from lepaute.cli.terminal import FASTER, announce, answer_in, json_text, note, simulated_date
@@ -99,9 +99,7 @@ def program(
     placement: Placement,
     traces: TraceFiles,
     options: ProgramOptions,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="-- PROGRAM ARGS", help="The program.", show_default=False)
-    ] = None,
+    words: Annotated[list[str] | None, argument("-- PROGRAM ARGS", "The program.")] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -109,9 +107,7 @@ def program(
             "or a field of the platform as --set takes it, and the ratio"
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="a picture of time and efficiency over the ranks, .png or .svg")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="picture of time and efficiency over the ranks, .png, .svg")] = None,
     force: Force = False,
     details: Details = False,
     as_json: AsJson = False,

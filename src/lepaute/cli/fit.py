@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
-from lepaute.cli.options import AsJson, Details, Force, is_given
+from lepaute.cli.options import AsJson, Details, Force, is_given, page_option
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
 #: Serious findings that are printed; a report has them all.
 MAX_TOLD = 6
-Report = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE.html", help="a page: what is wrong with the models, and where")
-]
+Report = Annotated[Path | None, page_option("a page: what is wrong with the models, and where")]
 
 
 @dataclass(frozen=True)

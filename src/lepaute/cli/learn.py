@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lepaute.cli.entry import complain
-from lepaute.cli.options import AsJson, Force
+from lepaute.cli.options import AsJson, Force, argument
 from lepaute.cli.terminal import answer_in, json_text, note, say, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
@@ -21,12 +21,7 @@ LONG = 500
 
 
 def command(
-    recordings: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TRACE...", help="Recordings of the program on two or more numbers of ranks.", show_default=False
-        ),
-    ],
+    recordings: Annotated[list[Path], argument("TRACE...", "Recordings on two or more numbers of ranks.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The Python file to write.", show_default=False)],
     parameter: Annotated[
         list[str] | None,

@@ -28,10 +28,19 @@ AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 #: Of --json where the file itself would go to standard output.
 TELLS_OF_A_FILE = "tells what was written to a file; name it with --output"
 DETAILS_HELP = "show everything behind the answer, and every warning in full"
-PictureFile = Annotated[
-    Path, typer.Option("--output", "-o", help="The picture to write, .png or .svg.", show_default=False)
-]
+PictureFile = Annotated[Path, typer.Option("--output", "-o", help="The picture, .png or .svg.", show_default=False)]
 Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
+
+
+def argument(metavar: str, help: str) -> Any:  # noqa: A002
+    """An argument that has no default."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+def page_option(help: str) -> Any:  # noqa: A002
+    """The option --report."""
+    return typer.Option("--report", metavar="FILE.html", help=help)
+
 
 Result = TypeVar("Result")
 #: Key of the values of an option that may be given several of.

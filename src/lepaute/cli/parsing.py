@@ -72,7 +72,7 @@ class _Parameter:
         types = _types_in(self.type_descriptor.annotation)
         if not types & {Path, float} and (int not in types or bool in types):
             return self.converted(ctx, value)
-        name = long_name(self)
+        name = _long_name(self)
         if Path in types and "" in (value if isinstance(value, list | tuple) else [value]):
             raise InputError(f"{name}: the path is empty; give one")
         if not types & {Path, float} and isinstance(value, str) and "," in value:
@@ -214,7 +214,7 @@ class Command(_Help, TyperCommand):
         again = [item for at, item in enumerate(order) if item in order[:at]]
         twice = [item for item in again if not (item.multiple or getattr(item, "is_flag", False))]
         if twice and not ctx.resilient_parsing:
-            name, takes_list = long_name(twice[0]), str(twice[0].metavar).endswith(",...")
+            name, takes_list = _long_name(twice[0]), str(twice[0].metavar).endswith(",...")
             words = ((word.partition("="), after) for word, after in zip(args, [*args[1:], ""], strict=True))
             values = [value if is_ else after for (flag, is_, value), after in words if flag in twice[0].opts]
             once = f": {name} {','.join(values)}" if takes_list else ""
@@ -227,7 +227,7 @@ class Command(_Help, TyperCommand):
             return super().invoke(ctx)
         except LepauteError as error:
             name, is_, complaint = str(error).partition(" is ")
-            if option := next((long_name(item) for item in self.params if name in (item.name, *item.opts)), ""):
+            if option := next((_long_name(item) for item in self.params if name in (item.name, *item.opts)), ""):
                 error.args = (f"{option}{is_}{complaint}",)
             raise
 
@@ -305,9 +305,9 @@ def grouped(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
 
 def name_of(parameter: Any) -> str:
     """The first long spelling, without its dashes."""
-    return long_name(parameter).lstrip("-")
+    return _long_name(parameter).lstrip("-")
 
 
-def long_name(parameter: Any) -> str:
+def _long_name(parameter: Any) -> str:
     """The first long spelling; of an argument its name."""
     return str(next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0]))

@@ -38,9 +38,7 @@ Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="pl
 @with_options_of(DataSheet, "values", make=dict)
 def new(
     values: dict[str, Any],
-    like: Annotated[
-        str, typer.Option(help="platform of the measured core whose small kernels are scaled by dgemm")
-    ] = "dahu",
+    like: Annotated[str, typer.Option(help="measured platform whose small kernels are scaled by dgemm")] = "dahu",
     output: Output = Path("data-sheet.yaml"),
     details: Details = False,
     as_json: AsJson = False,
@@ -64,16 +62,14 @@ def new(
 def messages(
     name: Annotated[str, typer.Argument(metavar="PLATFORM", help="a platform file, or the name of a shipped one")],
     between: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="ping-pong of two nodes: OSU, Intel, or CSV")
+        Path | None, typer.Option(metavar="FILE", help="ping-pong of two nodes: OSU, Intel, CSV")
     ] = None,
     within: Annotated[Path | None, typer.Option(metavar="FILE", help="ping-pong of two ranks of one node")] = None,
     eager: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="largest eager message of the MPI library; default: the largest jump"),
     ] = None,
-    unit: Annotated[
-        str, typer.Option(metavar="UNIT", help="of the durations where a file tells none: s, ms, us, ns")
-    ] = "",
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="of durations where a file tells none: s, ms, us, ns")] = "",
     x: Annotated[str, typer.Option(metavar="COLUMN", help="of CSV: the column of sizes")] = "",
     y: Annotated[str, typer.Option(metavar="COLUMN", help="the column of half round trips")] = "",
     output: Output = Path("with-messages.yaml"),
@@ -119,7 +115,7 @@ def messages(
 def synthesize(
     nodes: Annotated[int, typer.Option(help="nodes of the cluster")],
     like: Annotated[
-        str, typer.Option(help="platform; without a population, its CPUs differ by a factor on dgemm")
+        str, typer.Option(help="platform; without a population, CPUs differ by a factor on dgemm")
     ] = "dahu",
     spatial: Annotated[str, typer.Option(help="factor of standard deviations between CPUs, such as 2x or 0.5")] = "1",
     temporal: Annotated[str, typer.Option(help="factor of standard deviations between days, such as 2x or 0")] = "1",

@@ -71,7 +71,7 @@ def command(
     request: Request,
     run: RunOptions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Archive to write; default: EXPERIMENT-DATE.zip.")
+        Path | None, typer.Option("--output", "-o", help="Archive; default: EXPERIMENT-DATE.zip.")
     ] = None,
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,

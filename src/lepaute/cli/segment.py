@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson, Details, Force
+from lepaute.cli.options import AsJson, Details, Force, page_option
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import write_atomic
@@ -29,25 +29,19 @@ MIN_SIZES = 3
 
 def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="output of an OSU or Intel MPI benchmark, or CSV")],
-    unit: Annotated[
-        str, typer.Option(metavar="UNIT", help="where the file tells none: s, ms, us, ns; of rates MB/s, Gb/s")
-    ] = "",
+    unit: Annotated[str, typer.Option(metavar="UNIT", help="if the file tells none: s, ms, us, ns, MB/s, Gb/s")] = "",
     x: Annotated[str, typer.Option(metavar="COLUMN", help="of CSV: the column of sizes")] = "",
     y: Annotated[str, typer.Option(metavar="COLUMN", help="the column of durations, or of rates")] = "",
     where: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="of CSV: only these rows; may be repeated")
     ] = None,
     table: Annotated[str, typer.Option(metavar="NAME", help="of several tables those whose name contains this")] = "",
-    breakpoints: Annotated[
-        int | None, typer.Option(metavar="N", help="how many; default: as many as the data prove")
-    ] = None,
+    breakpoints: Annotated[int | None, typer.Option(metavar="N", help="default: as many as the data prove")] = None,
     objective: Annotated[
         str, typer.Option(metavar="WHICH", help="log: relative errors, no negative coefficient; weighted, ordinary")
     ] = "log",
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="picture of points and lines, .png or .svg")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="page: where, how sure, what each line is")
-    ] = None,
+    report: Annotated[Path | None, page_option("page: where, how sure, what each line is")] = None,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,

@@ -170,9 +170,7 @@ def ready(
     n: Annotated[str | None, typer.Option("--n", help="order of the matrix; default: 50k", metavar="N,...")] = None,
     nb: Annotated[str | None, typer.Option("--nb", help="block size; default: 128", metavar="N,...")] = None,
     grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; default: all cores", metavar="PxQ,...")] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads-per-rank", help="cores that each rank computes on", min=1)
-    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores of each rank", min=1)] = None,
     *,
     options: StudyOptions,
     show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,

@@ -22,9 +22,7 @@ def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str
     """A study that was run, in a terminal of `width` columns, or in a file."""
     facts, table = _facts_and_table(run, width, details=details)
     base = run.study.base
-    fields = ", ".join(
-        f"{field} {value}" for field, value in base.application.items() if field not in ("name", "class")
-    )
+    fields = ", ".join(f"{name} {value}" for name, value in base.application.items() if name not in ("name", "class"))
     facts = [("run", f"{base.application.get('name', 'the application')}: {fields}, on {base.platform}"), *facts]
     text = answer_text(run.first_line, facts[:MAX_FACTS], run.caveats, width)
     if details:

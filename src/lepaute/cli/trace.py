@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force, PictureFile
+from lepaute.cli.options import App, AsJson, Details, Force, PictureFile, argument, page_option
 from lepaute.cli.terminal import json_text, note, tell, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
@@ -46,13 +46,11 @@ else:
 
 app = App(help="Show, draw, break down, analyze and compare traces.", no_args_is_help=True)
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A trace (Parquet).", show_default=False)]
+File = Annotated[Path, argument("FILE", "A trace (Parquet).")]
 
 
 def record(
-    words: Annotated[
-        list[str], typer.Argument(metavar="-- mpirun ... PROGRAM", help="The command to run.", show_default=False)
-    ],
+    words: Annotated[list[str], argument("-- mpirun ... PROGRAM", "The command to run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
     mpicc: Annotated[
         Path | None,
@@ -127,9 +125,7 @@ def gantt(
 
 @app.command()
 def convert(
-    file: Annotated[
-        Path, typer.Argument(metavar="FOREIGN", help="A file or folder of another program.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FOREIGN", "A file or folder of another program.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet to write.", show_default=False)],
     flop_rate: Annotated[
         float | None,
@@ -179,9 +175,7 @@ def breakdown(
     file: File,
     as_json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Also a picture with bars, .png or .svg.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Also write a page with all calls over time.")
-    ] = None,
+    report: Annotated[Path | None, page_option("Also write a page with all calls over time.")] = None,
     details: Details = False,
     force: Force = False,
 ) -> None:
@@ -205,9 +199,7 @@ def analyze(
         str | None, typer.Option("--platform", "-p", help="Also the efficiencies of its replay on this platform.")
     ] = None,
     as_json: AsJson = False,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Also write a page with pictures and all tables.")
-    ] = None,
+    report: Annotated[Path | None, page_option("Also write a page with pictures and all tables.")] = None,
     details: Details = False,
     force: Force = False,
 ) -> None:
@@ -231,15 +223,11 @@ def analyze(
 
 @app.command()
 def compare(
-    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A trace.", show_default=False)],
-    right: Annotated[
-        Path, typer.Argument(metavar="RIGHT", help="Another trace of the same program.", show_default=False)
-    ],
+    left: Annotated[Path, argument("LEFT", "A trace.")],
+    right: Annotated[Path, argument("RIGHT", "Another trace of the same program.")],
     as_json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Also a picture, .png or .svg.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Also write a page: the finding, pictures, all calls.")
-    ] = None,
+    report: Annotated[Path | None, page_option("Also write a page: the finding, pictures, all calls.")] = None,
     force: Force = False,
     same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
 ) -> None:

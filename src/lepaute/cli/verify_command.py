@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, Force, flags_of, with_options_of
+from lepaute.cli.options import App, Force, argument, flags_of, with_options_of
 from lepaute.cli.simulation import applications_of, note_unused, own_class, platform_of
 from lepaute.cli.verify_campaign import VerifyOptions, check_folder, end_by_tolerance, verified
 from lepaute.cli.verify_site import where_of
@@ -63,10 +63,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         context: typer.Context,
         values: dict[str, Any],
         options: CommandOptions,
-        words: Annotated[
-            list[str] | None,
-            typer.Argument(metavar="-- COMMAND", help="What is run, such as mpirun and a program.", show_default=False),
-        ] = None,
+        words: Annotated[list[str] | None, argument("-- COMMAND", "What is run, such as mpirun and a program.")] = None,
         force: Force = False,
     ) -> None:
         from lepaute.measure.verify.real_run import Command

@@ -62,7 +62,7 @@ def alert(
         ),
     ] = None,
     prometheus: Annotated[
-        Path | None, typer.Option(metavar="FILE.prom", help="write the state for the textfile collector")
+        Path | None, typer.Option(metavar="FILE.prom", help="the state, for the textfile collector")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,

@@ -78,7 +78,7 @@ def cost(
     store: Place = None,
     cluster: Cluster = None,
     platform_node: Annotated[
-        int | None, typer.Option(help="number in the platform; default: the one at the end of its name")
+        int | None, typer.Option(help="number in the platform; default: at the end of its name")
     ] = None,
     grid_without: Annotated[
         str | None, typer.Option(metavar="PxQ", help="grid of the job without the node; default: the fastest")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force, refuse_options
+from lepaute.cli.options import App, AsJson, Details, Force, argument, refuse_options
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say, warn
 from lepaute.cli.watch_store import DATE, Cluster, Nodes, Place, check_text, date_of, opened, stage
 from lepaute.cli.watch_tests import chosen_values
@@ -119,9 +119,7 @@ def add(
 
 @app.command()
 def withdraw(
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="ids, or their first characters", show_default=False)
-    ],
+    ids: Annotated[list[str], argument("ID...", "ids, or their first characters")],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="why")],
     store: Place = None,
     author: Author = None,

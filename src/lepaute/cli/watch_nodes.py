@@ -177,9 +177,7 @@ def health(
         bool, typer.Option("--drain", help="drain regressed nodes of Slurm, once a confirmation run has confirmed it")
     ] = False,
     most: Annotated[str, typer.Option(metavar="N|X%", help="nodes that may be drained by Lepaute at a time")] = "5%",
-    partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="whose nodes --most counts; default: all")
-    ] = None,
+    partition: Annotated[str | None, typer.Option(metavar="NAME", help="of the nodes that --most counts")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Says whether nodes have regressed; exit status 1 if one has.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import AsJson
+from lepaute.cli.options import AsJson, argument
 from lepaute.cli.terminal import json_text, tell
 from lepaute.errors import InputError
 from lepaute.kit.files import scratch_folder, sync
@@ -113,13 +113,11 @@ def check_text(text: str | None, option: str) -> str | None:
 
 
 def ingest(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="archives, or results of other programs", show_default=False)
-    ],
+    files: Annotated[list[Path], argument("FILE...", "archives, or results of other programs")],
     store: Place = None,
     cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
     file_format: Annotated[
-        str | None, typer.Option("--format", help="one of reframe, hpl and csv; default: recognised")
+        str | None, typer.Option("--format", help="reframe, hpl or csv; default: recognised")
     ] = None,
     node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
     mapping: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details, page_option
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say
 from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of, end_of, opened, stage
 from lepaute.errors import InputError
@@ -247,9 +247,7 @@ def replay(
     store: Place = None,
     since: Annotated[str | None, typer.Option(metavar="DATE", help="first day to show")] = None,
     until: Annotated[str | None, typer.Option(metavar="DATE", help="last day to show")] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="a page: what would have been found, and when")
-    ] = None,
+    report: Annotated[Path | None, page_option("a page: what would have been found, and when")] = None,
     details: Details = False,
 ) -> None:
     """Replays the store day by day: each day is judged by what was measured and logged up to it.

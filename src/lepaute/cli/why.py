@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.entry import DONE, UNDECIDED
-from lepaute.cli.options import AsJson, Details, Force
+from lepaute.cli.options import AsJson, Details, Force, argument, page_option
 from lepaute.cli.parsing import Command
 from lepaute.cli.terminal import tell
 from lepaute.kit.files import write_atomic
@@ -44,18 +44,13 @@ class COMMAND(Command):
 
 
 def command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="recording of the slow run", show_default=False)],
-    usual: Annotated[
-        list[Path],
-        typer.Option(metavar="FILE...", help="recordings of usual runs, at least three", show_default=False),
-    ],
+    run: Annotated[Path, argument("RUN", "recording of the slow run")],
+    usual: Annotated[list[Path], typer.Option(metavar="FILE...", help="three usual runs or more", show_default=False)],
     store: Annotated[
         str | None,
         typer.Option(metavar="PLACE", help="of lepaute watch: what is known to be worse on the nodes of the run"),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="page: causes, and where the runs part")
-    ] = None,
+    report: Annotated[Path | None, page_option("page: causes, and where the runs part")] = None,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,

@@ -154,6 +154,4 @@ def factors_of(table: "pandas.DataFrame", design: Sequence[str] | None = ()) -> 
             return column is None and not name.endswith(("_s", "_hz"))
         return name in design and (column is None or column.role != "size" or column.type == "text")
 
-    return tuple(
-        name for name in map(str, table.columns) if is_factor(name) and 2 <= table[name].nunique() <= MAX_LEVELS
-    )
+    return tuple(at for at in map(str, table.columns) if is_factor(at) and 2 <= table[at].nunique() <= MAX_LEVELS)

@@ -88,9 +88,7 @@ class Decision:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The weaknesses in words: where nothing is known, those that are why."""
-        return tuple(
-            weakness.text for weakness in self.weaknesses if self.answer != "unknown" or SPOILS[weakness.cause]
-        )
+        return tuple(weak.text for weak in self.weaknesses if self.answer != "unknown" or SPOILS[weak.cause])
 
     def pick(self, shown: T, against: T, undecided: T, unknown: T) -> T:
         """What belongs to its answer."""

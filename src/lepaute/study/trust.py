@@ -112,9 +112,7 @@ def _of_cables(platforms: Sequence[Platform]) -> list[str]:
         for platform in platforms
         if platform.topology.kind == "fat-tree"
     }
-    parallel = [
-        rule for parameters, rule in trees if any(int(word) > 1 for word in parameters.split(";")[-1].split(","))
-    ]
+    parallel = [rule for text, rule in trees if any(int(word) > 1 for word in text.split(";")[-1].split(","))]
     if len({parameters for parameters, _ in trees}) < 2 or not parallel:
         return []
     if "first" in parallel:

@@ -327,10 +327,7 @@ class WhatIfAnswer:
 
 
 def whatif(
-    study: Study,
-    configurations: Configurations,
-    evaluate: Evaluate,
-    is_over: Callable[[float], bool] = lambda _: False,
+    study: Study, configurations: Configurations, evaluate: Evaluate, is_over: Callable[[float], bool] = lambda _: False
 ) -> WhatIfAnswer:
     """Each level against the base, at each combination of the levels of the other factors.
 

@@ -97,9 +97,7 @@ class OpenRegressions:
             return [pd.DataFrame([asdict(point) for point in points], columns=names)]
 
         (table,) = kept_tables(["points"], self.values, (self.changelog, logs), found)
-        return tuple(
-            ChangePoint(**{str(name): value for name, value in row.items()}) for row in table.to_dict("records")
-        )
+        return tuple(ChangePoint(**{str(name): cell for name, cell in row.items()}) for row in table.to_dict("records"))
 
     @property
     def last_day(self) -> str:

@@ -76,9 +76,7 @@ class Axis:
         step = next(factor * scale for factor in (1.0, 2.0, 5.0, 10.0) if factor * scale >= least * (1 - 1e-9))
         first = math.ceil(self.low / step - 1e-9)
         count = math.floor(self.high / step + 1e-9) - first + 1
-        return [
-            ((first + number) * step, _thousands(round((first + number) * step, 12), 1e4)) for number in range(count)
-        ]
+        return [((first + at) * step, _thousands(round((first + at) * step, 12), 1e4)) for at in range(count)]
 
 
 def axis(label: str, values: Floats, *, log: bool = False, include: tuple[float, ...] = (), room: float = 0.05) -> Axis:

@@ -50,7 +50,7 @@ def ro_crate_metadata(about: Metadata, members: Mapping[str, Member | None]) -> 
     script: str | None = f"experiment/{about.script.rpartition('/')[2]}"
     if script not in members:
         script = next(
-            (name for name in sorted(members) if name.startswith("experiment/") and name.endswith(".py")), None
+            (path for path in sorted(members) if path.startswith("experiment/") and path.endswith(".py")), None
         )
     title = " ".join(filter(None, ("Lepaute", about.kind, about.name)))
     if about.host or about.nodes:

@@ -53,9 +53,7 @@ class Site:
         return run.cores[place * each : (place + 1) * each]
 
     def pus(self, run: PlannedRun) -> tuple[int, ...]:
-        return tuple(
-            pu for place, about in enumerate(self.measured) for pu in about.layout.pus(self.cores_on(run, place))
-        )
+        return tuple(pu for at, about in enumerate(self.measured) for pu in about.layout.pus(self.cores_on(run, at)))
 
 
 class Attempts:

@@ -160,10 +160,7 @@ def _products_of(attempt: AttemptEntry, frames: Sequence[pandas.DataFrame]) -> _
 
 def _expected(runs: Sequence[_Products]) -> list[Floats]:
     """Seconds of each call of runs of one probe under one load, as most of their calls have it."""
-    terms, duration_s = (
-        np.concatenate([run.terms for run in runs]),
-        np.concatenate([run.duration_s for run in runs]),
-    )
+    terms, duration_s = (np.concatenate([run.terms for run in runs]), np.concatenate([run.duration_s for run in runs]))
     weight = 1.0 / (terms[:, -1] + _CALL_WORK)
     kept = np.ones(len(duration_s), dtype=np.bool_)
     expected_s = duration_s

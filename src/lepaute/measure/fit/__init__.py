@@ -26,10 +26,7 @@ __getattr__, __dir__, __all__ = public_names(__name__, "models")
 
 
 def models(
-    archives: "archive.Archives",
-    *,
-    kernel_model: str | Sequence[str] = (),
-    network_condition: str | None = None,
+    archives: "archive.Archives", *, kernel_model: str | Sequence[str] = (), network_condition: str | None = None
 ) -> "fitted_models.FittedModels":
     """Models of kernels and messages, and the spread between blocks, from the archives of a calibration.
 

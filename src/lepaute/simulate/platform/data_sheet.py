@@ -135,11 +135,7 @@ class DataSheet:
         None, "of a node, such as 192G", name="memory", metavar="SIZE", quantity=memory_of
     )
     threads: int = option_field(
-        1,
-        "also for ranks of T threads, such as 32: guessed as well",
-        name="threads-per-rank",
-        minimum=1,
-        metavar="T",
+        1, "also for ranks of T threads, such as 32: guessed as well", name="threads-per-rank", minimum=1, metavar="T"
     )
     memory_Bps: float | None = option_field(  # noqa: N815 - the unit
         None,

@@ -64,9 +64,7 @@ def description(trace: Trace, width: int = UNLIMITED) -> str:
 def description_fields(trace: Trace) -> list[tuple[str, str]]:
     names = ("version", "seed", "created", "command", "engine", "mpi", "hosts", "omitted")
     known = {name: value for name in names if (value := trace.metadata.get(name)) not in (None, "", [])}
-    return [
-        (key, ", ".join(map(str, value) if isinstance(value, list) else [str(value)])) for key, value in known.items()
-    ]
+    return [(key, ", ".join(map(str, text) if isinstance(text, list) else [str(text)])) for key, text in known.items()]
 
 
 def facts(trace: Trace) -> dict[str, Any]:

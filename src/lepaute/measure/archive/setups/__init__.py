@@ -86,9 +86,9 @@ def setup_of(archive: Archive) -> Setup:
     setup.add(metadata_facts(archive.about, archive.metadata))
     members = archive.members()
     for name, facts_of in (
-        ("repositories.json", repository_facts),
+        ("repositories.json", _repository_facts),
         ("controls.json", control_facts),
-        (COMMANDS_FILE, lambda document: command_facts(document, archive.about.run_id)),
+        (COMMANDS_FILE, lambda document: _command_facts(document, archive.about.run_id)),
     ):
         if name in members:
             try:
@@ -175,7 +175,7 @@ def _plain(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def repository_facts(document: object) -> Iterator[Placed]:
+def _repository_facts(document: object) -> Iterator[Placed]:
     """One fact a repository that was cloned: its commit."""
     for item in map(mapping, sequence(document)):
         url, commit, revision = (text(item.get(key)) for key in ("url", "commit", "revision"))
@@ -192,9 +192,7 @@ def control_facts(document: object) -> Iterator[Placed]:
     lines_of: dict[tuple[str, str], list[str]] = {}
     by_node = [{"node": node, **mapping(item)} for node, items in mapping(document).items() for item in sequence(items)]
     for item in map(mapping, by_node or sequence(document)):
-        name = next(
-            (text(item.get(key)) for key in ("control", "name", "what", "kind") if text(item.get(key))), "control"
-        )
+        name = next((text(item.get(at)) for at in ("control", "name", "what", "kind") if text(item.get(at))), "control")
         rest = {key: value for key, value in item.items() if not _TIME_KEY.fullmatch(key) and value != name}
         line = ", ".join(f"{what} {value}" for what, value in flat(rest) if value)
         lines = lines_of.setdefault((text(item.get("node")), name), [])
@@ -204,7 +202,7 @@ def control_facts(document: object) -> Iterator[Placed]:
         yield node, Fact(CONTROL, name, lines[0] if len(lines) == 1 else frozenset(lines))
 
 
-def command_facts(document: object, run_id: str) -> Iterator[Placed]:
+def _command_facts(document: object, run_id: str) -> Iterator[Placed]:
     """The commands that were run, one line each, equal ones on several nodes as one; a single fact."""
     nodes: dict[str, list[str]] = {}
     for item in map(mapping, sequence(document)[:_MAX_COMMANDS]):

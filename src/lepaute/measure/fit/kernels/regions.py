@@ -226,9 +226,7 @@ def first_match(regions: tuple[Region, ...], calls: Calls) -> tuple[Booleans, ..
 
 def _populated(calls: Calls, regions: tuple[Region, ...]) -> tuple[Region, ...]:
     masks = first_match(regions, calls)
-    kept = [
-        region for region, mask in zip(regions[:-1], masks[:-1], strict=True) if np.count_nonzero(mask) >= MIN_CALLS
-    ]
+    kept = [piece for piece, mask in zip(regions[:-1], masks[:-1], strict=True) if np.count_nonzero(mask) >= MIN_CALLS]
     if np.count_nonzero(masks[-1]) < MIN_CALLS and kept:
         kept.pop()  # its calls fall to the piece that holds everywhere
     return (*kept, Region(None))

@@ -225,9 +225,7 @@ def _selected_mean(sample: _Sample, kernel: str) -> tuple[Form, tuple[Candidate,
     if len(levels) == 1:
         return levels[0][1], means, {}
     tried = _candidates(sample, [form for _, form in levels], sample.fold)
-    taken = next(
-        form for (_, form), candidate in zip(levels, tried, strict=True) if candidate.worse_by <= PER_CORE_ERRORS
-    )
+    taken = next(form for (_, form), model in zip(levels, tried, strict=True) if model.worse_by <= PER_CORE_ERRORS)
     return taken, means, {name: candidate for (name, _), candidate in zip(levels, tried, strict=True)}
 
 

@@ -143,9 +143,7 @@ def day_scales(data: Coefficients, of_unit: Integers) -> DayScales | None:
 
 
 def _seen(data: Coefficients, known: Integers, weight: Floats) -> _Seen:
-    fits = [
-        two_way_fit(data.unit, data.day, data.values[:, [column]], weight[:, at]) for at, column in enumerate(known)
-    ]
+    fits = [two_way_fit(data.unit, data.day, data.values[:, [of]], weight[:, at]) for at, of in enumerate(known)]
     residuals = np.column_stack([fit.residuals for fit in fits])
     freedom = np.column_stack([fit.freedom for fit in fits])
     scatter = unit_means(data.unit, residuals**2) * np.bincount(data.unit)[:, None]
@@ -265,9 +263,7 @@ def covariances_of_groups(data: Coefficients, of_unit: Integers, days: BetweenDa
     size, count = len(data.terms), int(of_unit.max()) + 1
     deviations = data.values - unit_means(data.unit, data.values)[data.unit]
     label = of_unit[data.unit]
-    freedom = np.array(
-        [np.sum(label == number) - len(np.unique(data.unit[label == number])) for number in range(count)]
-    )
+    freedom = np.array([np.sum(label == group) - len(np.unique(data.unit[label == group])) for group in range(count)])
     if count < 2 or np.any(freedom < 2 * size) or np.any(np.diag(days.total) <= 0):
         return None
     root = np.sqrt(np.diag(days.total))

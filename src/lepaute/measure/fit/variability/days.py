@@ -67,9 +67,7 @@ def block_effects(pairs: Sequence[tuple[Calls, FittedKernel]]) -> BlockEffects |
     if not chosen:
         return None
     every = [calls for calls, _ in chosen]
-    block, cpu, probe = (
-        np.concatenate([getattr(calls, name) for calls in every]) for name in ("block", "cpu", "probe")
-    )
+    block, cpu, probe = (np.concatenate([getattr(of, name) for of in every]) for name in ("block", "cpu", "probe"))
     # -1 if launches are not known: each process is then one.
     launch = np.concatenate([np.full(len(one), -1) if one.launch is None else one.launch for one in every])
     measured = np.concatenate([calls.duration_s for calls, _ in chosen])

@@ -130,9 +130,7 @@ def _at(time_s: Floats, sampled_s: Floats, values: Floats) -> Floats:
 def _regression(log_ratio: Floats, frequency_hz: Floats, cpu: "np.typing.NDArray[np.int64]") -> FrequencyEffect:
     low, high = np.quantile(frequency_hz, [0.05, 0.95])
     _, code = np.unique(cpu, return_inverse=True)
-    x, y = (
-        values - (np.bincount(code, values) / np.bincount(code))[code] for values in (np.log(frequency_hz), log_ratio)
-    )
+    x, y = (y - (np.bincount(code, y) / np.bincount(code))[code] for y in (np.log(frequency_hz), log_ratio))
     power, total = algebra.dot(x, x), algebra.dot(y, y)
     slope = algebra.dot(x, y) / power if power > 0 else 0.0
     unexplained = float(np.sum((y - slope * x) ** 2))
