@@ -47,7 +47,7 @@ def command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="recording of the slow run", show_default=False)],
     usual: Annotated[
         list[Path],
-        typer.Option(metavar="FILE...", help="recordings of usual runs, at least three", show_default=False),
+        typer.Option(metavar="FILE...", help="recordings of usual runs, at least three, after RUN", show_default=False),
     ],
     store: Annotated[
         str | None,
