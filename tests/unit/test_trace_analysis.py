@@ -246,7 +246,7 @@ def test_a_rank_is_in_the_innermost_phase_and_own_code_is_cut_where_phases_begin
 
 def test_calls_have_their_place_in_the_program_where_the_recording_has_it() -> None:
     sited: Any = SimpleNamespace(site=numpy.array([-1, 1, 0]), metadata={"sites": ["main", "solve < main"]})
-    assert places_of(sited) == {1: " at solve < main", 2: " at main"}
+    assert places_of(sited) == {1: " at solve", 2: " at main"}
     assert places_of(late_send()) == {}
 
 

@@ -68,8 +68,7 @@ def command(
     if check_trace is not None:
         fields = {name: value for name, value in of_check.items() if name in findings.learnt.parameters}
         checked = check(program(ranks=ranks_to_check, **fields), check_trace)  # type: ignore[call-arg]
-        if checked.same:
-            lines.append(checked.text)
+        lines += [checked.text] * checked.same
     if as_json:
         document: dict[str, Any] = {"answer": answer_in("\n".join(lines)), **_content(findings, program, output)}
         if checked is not None:
@@ -135,7 +134,8 @@ def _answer(findings: Findings, program: type[Application], output: Path) -> Ite
     *most, last = [str(calls.ranks) for calls in recordings]
     calls = counted(sum(map(len, recordings)), "call")
     yield f"{program.__name__} of {output.name} makes the {calls} recorded on {', '.join(most)} and {last} ranks"
-    yield f"  rules   {sum(len(row['rules']) for row in rows)} at {counted(len(rows), 'place')}, each holds in every recording"
+    rules = f"{sum(len(row['rules']) for row in rows)} at {counted(len(rows), 'place')}"
+    yield f"  rules   {rules}, each holds in every recording"
     if findings.costs:
         largest = max(findings.costs.values(), key=lambda model: model.share)
         errors = (largest.error, largest.slope)
