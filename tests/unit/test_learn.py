@@ -9,6 +9,7 @@ import pytest
 from support_learn import record
 
 import lepaute as lp
+from lepaute.cli.main import main
 from lepaute.errors import InputError
 from lepaute.simulate.learn import find, learn, written
 from lepaute.simulate.learn.folding import fold
@@ -118,6 +119,27 @@ def test_a_parameter_that_varies_becomes_a_field(tmp_path: Path) -> None:
     assert not lp.check(made(ranks=64, n=960), truth).same
 
 
+def test_runs_on_the_same_ranks_share_their_communicators(tmp_path: Path) -> None:
+    traces = [*recorded(Rows, tmp_path, (4, 8, 16)), record(Rows(ranks=8), tmp_path / "again.parquet", seed=2)]
+    made = learn(traces, tmp_path / "made.py")
+    assert lp.check(made(ranks=64), record(Rows(ranks=64), tmp_path / "truth.parquet")).same
+
+
+@pytest.mark.parametrize("name", ["ranks", "size", "lp", "run", "collectives", "class", "before_compute", "a b"])
+def test_parameters_do_not_take_names_of_the_class(name: str, tmp_path: Path) -> None:
+    traces = recorded(Halo, tmp_path, (4, 8))
+    with pytest.raises(InputError, match="take another name"):
+        learn(traces, tmp_path / "made.py", parameters=[{name: 1}, {name: 2}])
+
+
+@pytest.mark.parametrize(("values", "status"), [("480,960,1440,1920", 0), ("480,960,1440", 1)])
+def test_a_recording_to_check_has_its_parameter_last(values: str, status: int, tmp_path: Path) -> None:
+    sizes = {4: 480, 8: 960, 16: 1440, 32: 1920}
+    traces = [str(record(Halo(ranks=ranks, n=n), tmp_path / f"r{ranks}.parquet")) for ranks, n in sizes.items()]
+    words = ["learn", *traces[:3], "-o", str(tmp_path / "made.py"), "--check", traces[3], "--parameter", f"n={values}"]
+    assert main(words) == status
+
+
 def test_the_cost_of_computing_is_that_of_the_program(tmp_path: Path) -> None:
     """Of 1e-8 s a cell, cells being shared: the same at 1,024 ranks, where it is not recorded."""
     findings = find(recorded(Halo, tmp_path, (4, 8, 16)))
@@ -151,7 +173,7 @@ def test_peers_without_a_rule_are_refused_with_what_would_help(tmp_path: Path) -
             for _ in me.steps(10):
                 yield me.exchange([(order[place ^ 1], 80)])
 
-    with pytest.raises(InputError, match="no rule holds at every recording for the peer of"):
+    with pytest.raises(InputError, match="no rule holds in every recording for the peer of"):
         learn(recorded(Random, tmp_path, (4, 8, 16)), tmp_path / "made.py")
     assert not (tmp_path / "made.py").exists()
 

@@ -94,7 +94,7 @@ def test_waiting_for_a_core_is_no_useful_computing_and_a_factor_of_its_own() -> 
         "core availability": 0.8,
     }
     assert prod(found.factors.values()) == pytest.approx(found.parallel, rel=1e-15)
-    assert "16.7 % waiting for a core" in analysis.sentence
+    assert "16.7 % is waiting for a core" in analysis.sentence
     assert ("waiting for a core", "waiting for a core", 1, 1.0, 3.0) in pieces(analysis)
 
 
@@ -161,7 +161,7 @@ def test_the_path_goes_through_a_collective_operation_to_the_rank_that_came_last
         ("computing", "dgemm", 2, 5.0, 6.0),
     ]
     assert waits(analysis) == [("wait at NxN", 0, 1, 3.5), ("wait at NxN", 2, 1, 3.0)]
-    assert "rank 1 is late, mostly in MPI_Allreduce (wait at NxN)" in analysis.sentence
+    assert "mostly for rank 1, above all in MPI_Allreduce (wait at NxN)" in analysis.sentence
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_rank_is_in_the_innermost_phase_and_own_code_is_cut_where_phases_begin
 
 def test_calls_have_their_place_in_the_program_where_the_recording_has_it() -> None:
     sited: Any = SimpleNamespace(site=numpy.array([-1, 1, 0]), metadata={"sites": ["main", "solve < main"]})
-    assert places_of(sited) == {1: " at solve < main", 2: " at main"}
+    assert places_of(sited) == {1: " at solve", 2: " at main"}
     assert places_of(late_send()) == {}
 
 
@@ -285,7 +285,7 @@ def test_the_text_begins_with_the_answer_and_fits_its_width() -> None:
     analysis = analysis_of(late_send())
     assert analysis.sentence == (
         "Parallel efficiency 60.0 %: load balance 75.0 %, serialisation 100.0 %, transfer 80.0 %; 20.0 % of the ranks' "
-        "time is waiting for others; rank 0 is late, mostly in MPI_Recv (late sender)"
+        "time is waiting for others, mostly for rank 0, above all in MPI_Recv (late sender)"
     )
     assert dict(facts_of(analysis))["path"].startswith(
         "critical path of 5.00 s: 80.0 % computing, 20.0 % messages; 80.0 % is on rank 0"

@@ -11,9 +11,10 @@ from lepaute.cli.options import AsJson, Force, argument
 from lepaute.cli.terminal import answer_in, json_text, note, say, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
-from lepaute.kit.text import counted, percent, significant
+from lepaute.kit.text import counted, percent, seconds
 from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
+from lepaute.simulate.learn.costs import MOST_ERROR
 from lepaute.simulate.trace import read_trace
 
 #: Lines of a file that nobody reads.
@@ -27,46 +28,42 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="NAME=N[,N...]",
-            help="What was varied between the recordings, such as n=512,512,1024: a value for each, or one for all.",
+            help="What differs between the recordings, such as n=512,512,1024: a value for each, then that of --check.",
         ),
     ] = None,
     check_trace: Annotated[
         Path | None,
-        typer.Option(
-            "--check", metavar="TRACE", help="A recording kept out; the call in which it first differs ends with 1."
-        ),
+        typer.Option("--check", metavar="TRACE", help="A recording to compare the calls with; exit status 1: differs."),
     ] = None,
     recorded_on: Annotated[
         str | None, typer.Option(help="The platform of the recordings: a file, or the name of a shipped one.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also print all places: rules, others that hold as well, computing.")
+        bool, typer.Option("--explain", help="Also print each call's rules, alternatives that hold, and computing.")
     ] = False,
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
-    """Makes an application of recordings on few ranks, which lepaute predict simulates on any number.
+    """Makes an application from recordings on a few ranks; lepaute predict simulates it on any number.
 
-    Rules for who sends what to whom, for loops and communicators hold exactly at every recording, or the command
-    refuses, with the recording that would help. Computing between calls has a model with its error.
+    Rules for partners, sizes, loops and communicators hold exactly in every recording; otherwise the command refuses,
+    and says which recording would help. Computing between calls has a model with its error.
     """
     check_outputs({"--output": output}, inputs=[*recordings, check_trace], force=force)
     if output.suffix != ".py":
         raise InputError(f"output is {str(output)!r:.80}; it is a Python file, such as solver.py")
-    parameters = _parameters(parameter or [], len(recordings))
+    *parameters, of_check = _parameters(parameter or [], len(recordings), checks=check_trace is not None)
     ranks_to_check = None if check_trace is None else len(read_trace(check_trace).ranks)
     findings = find(recordings, parameters, recorded_on)
     if explain and findings.refusal and not as_json:
         print("\n".join(_explained(findings)))
-    program = written(findings, output)
     warn(_caveats(findings, parameters))
-    lines = list(_answer(findings, program, output))
-    checked = None
+    program = written(findings, output)
+    lines, checked = list(_answer(findings, program, output)), None
     if check_trace is not None:
-        fields = {name: value for name, value in parameters[-1].items() if name in findings.learnt.parameters}
+        fields = {name: value for name, value in of_check.items() if name in findings.learnt.parameters}
         checked = check(program(ranks=ranks_to_check, **fields), check_trace)  # type: ignore[call-arg]
-        if checked.same:
-            lines.append(checked.text)
+        lines += [checked.text] * checked.same
     if as_json:
         document: dict[str, Any] = {"answer": answer_in("\n".join(lines)), **_content(findings, program, output)}
         if checked is not None:
@@ -82,25 +79,28 @@ def command(
         raise typer.Exit(1)
 
 
-def _parameters(texts: list[str], count: int) -> list[dict[str, int]]:
-    """Of every recording what was varied; raises InputError."""
-    made: list[dict[str, int]] = [{} for _ in range(count)]
+def _parameters(texts: list[str], count: int, *, checks: bool) -> list[dict[str, int]]:
+    """Of every recording, and of one to check, what was varied; raises InputError."""
+    made: list[dict[str, int]] = [{} for _ in range(count + 1)]
     for text in texts:
         name, is_, values = text.partition("=")
         numbers = [int(value) for value in values.split(",") if value.strip().isdigit()]
-        usable = name.isidentifier() and name not in ("ranks", "size", "rank") and len(numbers) in (1, count)
+        usable = name.isidentifier() and len(numbers) in (1, count, count + checks)
         if not is_ or not usable or len(numbers) != len(values.split(",")):
             raise InputError(
                 f"parameter is {text[:80]!r}; it is NAME=N, or with a value for each of {counted(count, 'recording')}"
             )
         if name in made[0]:
             raise InputError(f"parameter has {name} twice; give its values once, with commas")
-        for of_recording, number in zip(made, numbers * (count if len(numbers) == 1 else 1), strict=True):
+        for of_recording, number in zip(made, numbers + numbers[-1:] * (count + 1 - len(numbers)), strict=True):
             of_recording[name] = number
     return made
 
 
 def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[str]:
+    programs = {str(calls.metadata.get("application")) for calls in findings.learnt.structure.recordings}
+    if len(programs) > 1:
+        yield f"the recordings are of different programs: {', '.join(sorted(programs))}"
     for name in parameters[0]:
         if name not in findings.learnt.parameters:
             yield (
@@ -112,15 +112,16 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
         rule = rivals[0][1]
         decided_at = min(rule.decided_at for _, rule in rivals)
         yield (
-            f"{counted(len(rivals), 'rule')} of several that hold: the simplest is taken, as {rule.text} beside "
-            f"{rule.rivals[0]}; a recording on {decided_at} ranks decides"
+            f"{counted(len(rivals), 'rule')} with alternatives that hold as well: the simplest is taken, such as "
+            f"{rule.text} instead of {rule.rivals[0]}; a recording on {decided_at} ranks would decide"
         )
-    for row in findings.unexplained:
-        yield f"no rule holds for {row.text}: it is drawn from what was recorded"
+    if rows := [row.text for row in findings.unexplained]:
+        others = f" (and {counted(len(rows) - 1, 'other')})" if len(rows) > 1 else ""
+        yield f"no rule holds for {rows[0]}{others}: drawn from what was recorded"
     if (lines := len(findings.text.splitlines())) > LONG:
         yield f"the file has {lines} lines: loops whose iterations follow no rule are written out, call by call"
     if findings.uncounted > 0.01:
-        yield f"{percent(findings.uncounted)} of computing is left out: before calls with less than half a percent"
+        yield f"{percent(findings.uncounted)} of computing is left out: calls with less than 0.5 % before them"
 
 
 def _answer(findings: Findings, program: type[Application], output: Path) -> Iterator[str]:
@@ -128,15 +129,14 @@ def _answer(findings: Findings, program: type[Application], output: Path) -> Ite
     *most, last = [str(calls.ranks) for calls in recordings]
     calls = counted(sum(map(len, recordings)), "call")
     yield f"{program.__name__} of {output.name} makes the {calls} recorded on {', '.join(most)} and {last} ranks"
-    rules = sum(len(row["rules"]) for row in rows)
-    yield f"  rules   {rules} at {counted(len(rows), 'place')}, each holds at every recording"
+    rules = f"{sum(len(row['rules']) for row in rows)} at {counted(len(rows), 'place')}"
+    yield f"  rules   {rules}, each holds in every recording"
     if findings.costs:
         largest = max(findings.costs.values(), key=lambda model: model.share)
-        yield (
-            f"  costs   {counted(len(findings.costs), 'model')} of computing; the largest, {percent(largest.share)} of "
-            f"it, ± {percent(1.96 * largest.error)}, and ± {percent(1.96 * largest.slope)} for each doubling of ranks "
-            f"beyond {last}"
-        )
+        errors = (largest.error, largest.slope)
+        error, slope = (f"± {percent(1.96 * x)}" if x < MOST_ERROR else "error unknown" for x in errors)
+        models = f"{counted(len(findings.costs), 'model')} of computing; the largest, {percent(largest.share)} of it"
+        yield f"  costs   {models}: {error}, and {slope} for each doubling of ranks beyond {last}"
     yield f"  next    lepaute predict {output} -p PLATFORM --np {64 * int(last)}"
 
 
@@ -151,10 +151,10 @@ def _explained(findings: Findings) -> Iterator[str]:
         for name in row["unexplained"]:
             yield f"{indent}    {name}: no rule holds"
         if (model := row["computing"]) is not None:
-            seconds = [f"{significant(model[name], 3)} s" for name in ("constant_s", "factor_s") if model[name]]
+            times = [seconds(model[name]) for name in ("constant_s", "factor_s") if model[name]]
             shares = {name: percent(model[name]) for name in ("share", "error", "extrapolation", "noise", "imbalance")}
             yield (
-                f"{indent}    computing: {' + '.join(seconds)} * ({model['model_s']}), {shares['share']} of all, error "
+                f"{indent}    computing: {' + '.join(times)} * ({model['model_s']}), {shares['share']} of all, error "
                 f"{shares['error']}, {shares['extrapolation']} a doubling, noise {shares['noise']}, ranks differ by "
                 f"{shares['imbalance']}"
             )

@@ -45,7 +45,9 @@ class COMMAND(Command):
 
 def command(
     run: Annotated[Path, argument("RUN", "recording of the slow run")],
-    usual: Annotated[list[Path], typer.Option(metavar="FILE...", help="three usual runs or more", show_default=False)],
+    usual: Annotated[
+        list[Path], typer.Option(metavar="FILE...", help="after RUN: usual runs, three or more", show_default=False)
+    ],
     store: Annotated[
         str | None,
         typer.Option(metavar="PLACE", help="of lepaute watch: what is known to be worse on the nodes of the run"),

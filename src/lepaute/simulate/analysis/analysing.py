@@ -93,8 +93,8 @@ class Analysis:
 
     @property
     def sentence(self) -> str:
-        """Parallel efficiency 62.0 %: load balance 71.0 %, transfer 92.0 %, ...; ranks 3 and 7 are late, mostly in
-        MPI_Allreduce (wait at NxN)"""
+        """Parallel efficiency 62.0 %: load balance 71.0 %, ...; 12.0 % of the ranks' time is waiting for others, mostly
+        for ranks 3 and 7, above all in MPI_Allreduce (wait at NxN)"""
         efficiencies = self.efficiencies
         factors = ", ".join(f"{name} {percent(value)}" for name, value in efficiencies.factors.items())
         return f"Parallel efficiency {percent(efficiencies.parallel)}: {factors}; {self._who_is_late()}"
@@ -102,14 +102,14 @@ class Analysis:
     def _who_is_late(self) -> str:
         late = self.late
         no_core = float(self.breakdown.by_rank_s[:, NO_CORE].sum()) / max(float(self.breakdown.by_rank_s.sum()), 1e-300)
-        crowded = f", {percent(no_core)} waiting for a core" if no_core >= MIN_SHARE else ""
+        crowded = f"; {percent(no_core)} is waiting for a core" if no_core >= MIN_SHARE else ""
         if self.waiting_share < MIN_SHARE:
             return f"ranks hardly wait for each other{crowded}"
-        waiting = f"{percent(self.waiting_share)} of the ranks' time is waiting for others{crowded}"
+        waiting = f"{percent(self.waiting_share)} of the ranks' time is waiting for others"
         if late is None:
-            return f"{waiting}, for many different ranks"
-        mostly = "mostly" if late["call_share"] >= 0.5 else "most"
-        return f"{waiting}; {_ranks_are(late['ranks'])} late, {mostly} in {late['call']} ({late['cause']})"
+            return f"{waiting}, for many different ranks{crowded}"
+        ranks = _ranks_named(late["ranks"])
+        return f"{waiting}, mostly for {ranks}, above all in {late['call']} ({late['cause']}){crowded}"
 
     @property
     def caveats(self) -> list[str]:
@@ -123,7 +123,7 @@ class Analysis:
                 "chose by probes and tests, so that transfer is too high, and serialisation as much too low"
             )
         if "shared" in self.trace.metadata:
-            texts.append("within calls of MPI, waiting for a core is not told from transfer and waiting for others")
+            texts.append("within calls of MPI, waiting for a core cannot be told from transfer and waiting for others")
         if is_estimated(self.trace):
             inside = f"; of {', '.join(self.breakdown.unknown)} it is not known" if self.breakdown.unknown else ""
             texts.append(f"waiting is the time before the other side began, by matching sends with receives{inside}")
@@ -164,7 +164,7 @@ def analysis_of(trace: Trace, *, path: Path | None = None, platform: str | Platf
     )
 
 
-def _ranks_are(ranks: Sequence[int]) -> str:
+def _ranks_named(ranks: Sequence[int]) -> str:
     if len(ranks) == 1:
-        return f"rank {ranks[0]} is"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} are"
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

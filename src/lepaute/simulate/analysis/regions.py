@@ -132,11 +132,11 @@ def computing_of(trace: Trace, parts: NDArray[Any]) -> tuple[Region, ...]:
 
 
 def places_of(trace: Trace) -> dict[int, str]:
-    """Where in the program each call is, " at FILE:LINE", by row; empty where the trace does not tell."""
+    """Where in the program each call is, " at FUNCTION", by row, without callers; empty where not recorded."""
     site, sites = getattr(trace, "site", None), trace.metadata.get("sites")
     if site is None or not sites:
         return {}
-    return {row: f" at {sites[at]}" for row, at in enumerate(site.tolist()) if 0 <= at < len(sites)}
+    return {row: f" at {sites[at].split(' < ')[0]}" for row, at in enumerate(site.tolist()) if 0 <= at < len(sites)}
 
 
 def _sorted_regions(

@@ -37,6 +37,8 @@ from lepaute.simulate.platform import load_platform
 
 #: What no rule explains has at most so much of the time, and of the bytes.
 MOST_UNEXPLAINED = 0.05
+#: Names that a learnt class has for other things, beside those of Application.
+_RESERVED = frozenset(("lp", "rank", "ranks", "size"))
 #: Recordings with more calls are not compared with the file call by call.
 MOST_VERIFIED = 1_000_000
 
@@ -54,8 +56,9 @@ class Unexplained:
     def text(self) -> str:
         values = numpy.unique(self.step.unexplained[self.what])
         span = f"{values.min():.0f} to {values.max():.0f}" if self.what != "where" and len(values) else "some ranks"
+        what = "condition" if self.what == "where" else self.what
         return (
-            f"{self.what} of {named(self.step)} ({span}): {percent(self.time_share)} of the time, "
+            f"{what} of {named(self.step)} ({span}): {percent(self.time_share)} of the time, "
             f"{percent(self.bytes_share)} of the bytes"
         )
 
@@ -92,18 +95,14 @@ class Findings:
         """Why it cannot be extrapolated, and which recording would help; empty where it can."""
         learnt = self.learnt
         if learnt.unknown_groups:
-            number = learnt.unknown_groups[0]
-            return (
-                f"the ranks of communicator {number} of each rank follow no rule (rows, columns, planes, blocks); "
-                f"{self._help()}"
-            )
+            where = f"the ranks of communicator {learnt.unknown_groups[0]}"
+            return f"{where} follow no rule (rows, columns, planes, blocks); {self._help()}"
         large = [row for row in self.unexplained if max(row.time_share, row.bytes_share) > MOST_UNEXPLAINED]
-        worst = next(iter(large), None)
-        if worst is None:
+        if not large:
             return ""
         more = len({id(row.step) for row in self.unexplained}) - 1
         others = f" (and {counted(more, 'more place')})" if more else ""
-        return f"no rule holds at every recording for the {worst.text}{others}; {self._help(worst)}"
+        return f"no rule holds in every recording for the {large[0].text}{others}; {self._help(large[0])}"
 
     def _help(self, worst: Unexplained | None = None) -> str:
         """What would help: other recordings, or a replay where values depend on data or time."""
@@ -138,7 +137,7 @@ class Findings:
 
 
 def named(step: Step) -> str:
-    """A place in words: MPI_Isend at main (solver+0x1a2b)."""
+    """A place in words: isend at main (solver+0x1a2b)."""
     if step.place.is_loop:
         first = next(step.place.calls(), None)
         inner = f" of {first.signature[0]}" if first is not None and first.signature else ""
@@ -167,11 +166,12 @@ def find(
         if lacking := sorted(names - of_path.keys()):
             raise InputError(f"{path}: has no {lacking[0]}, which others have; give it for every recording")
         for name, value in of_path.items():
-            plain_name = str(name).isidentifier() and not iskeyword(name)
-            if not plain_name or type(plain(value)) is not int or not 0 <= value <= MOST:
-                raise InputError(
-                    f"parameters of {path}: {name}={value!r:.40}; it is a name and a whole number below 2^31"
-                )
+            text = str(name)
+            taken = hasattr(Application, text) or text in _RESERVED or text.startswith("before_") or iskeyword(text)
+            if taken or not text.isidentifier():
+                raise InputError(f"parameters of {path}: {text!r:.40}; take another name, which the class does not use")
+            if type(plain(value)) is not int or not 0 <= value <= MOST:
+                raise InputError(f"parameters of {path}: {text}={value!r:.40}; it is a whole number below 2^31")
     platform = None if recorded_on is None else load_platform(recorded_on).name  # refused before it takes long
     learnt = learn_rules(structure_of(read_all(paths, known)))
     costs, uncounted = learn_costs(learnt)
@@ -190,7 +190,7 @@ def learn(
 ) -> type[Application]:
     """An application that makes the calls of a program on any number of ranks, learnt from recordings on few.
 
-    Rules for peers, sizes, loops and communicators hold exactly at every recording; computing between calls has a model
+    Rules for peers, sizes, loops and communicators hold exactly in every recording; computing between calls has a model
     with its error. The file is Python, to be read and changed.
 
     Parameters

@@ -211,7 +211,7 @@ def read_all(paths: Sequence[Path], parameters: Sequence[Mapping[str, int]]) -> 
             raise InputError(f"{calls.path}: no rank calls MPI")
     if len({calls.ranks for calls in recordings}) < 2 and len({tuple(c.parameters.items()) for c in recordings}) < 2:
         raise InputError(
-            f"{recordings[0].path}: all recordings are of {ranks_text(recordings[0].ranks)}: what depends on their "
-            "number is seen in two numbers or more, such as 4, 8 and 16"
+            f"{recordings[0].path}: all recordings are of {ranks_text(recordings[0].ranks)}; give recordings of "
+            "different numbers, such as 4, 8 and 16"
         )
     return recordings

@@ -186,9 +186,9 @@ def find_group(rows: Rows, members: Sequence[tuple[int, ...]]) -> Rule | None:
     """Rule for the colour by which all ranks are divided; members: of the communicator of every observation."""
 
     def divides(term: Term) -> bool:
-        parts: dict[tuple[int, int], list[int]] = defaultdict(list)
+        parts: dict[tuple[int, int], set[int]] = defaultdict(set)  # recordings may have the same number of ranks
         for size, rank, colour in zip(rows.size.tolist(), rows.rank.tolist(), term.value.tolist(), strict=True):
-            parts[size, colour].append(rank)
+            parts[size, colour].add(rank)
         colours = zip(rows.size.tolist(), term.value.tolist(), members, strict=True)
         return all(tuple(sorted(parts[size, colour])) == group for size, colour, group in colours)
 

@@ -171,7 +171,7 @@ def _irregular(recordings: Sequence[Calls], folded: Folded) -> str:
 def _signatures(recordings: Sequence[Calls]) -> tuple[list[tuple[Any, ...]], NDArray[Any]]:
     """What tells calls from each other, and its number for every call: code, communicator, call site, and the tag where
     a site has the same tags in all recordings; others depend on ranks or iterations."""
-    by_site = all((calls.site >= 0).any() for calls in recordings)
+    by_site = bool(set.intersection(*(set(calls.sites) for calls in recordings)))  # other binaries have others
     bases: list[list[tuple[Any, ...]]] = []
     which, tags = [], []
     for calls in recordings:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from lepaute.kit.text import duration, percent, ranks_text
+from lepaute.kit.text import percent, ranks_text, seconds
 from lepaute.simulate.apps.replay.collectives import library_of
 from lepaute.simulate.learn.costs import CostModel
 from lepaute.simulate.learn.grammar import Layout, place_text
@@ -139,7 +139,7 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
     steps = {id(step): step for step in learnt.root.steps()}
     for at, name in made.works.items():
         model = made.costs[at]
-        seen = ", ".join(f"{ranks}: {duration(seconds)}" for ranks, seconds in model.points)
+        seen = ", ".join(f"{ranks}: {seconds(time_s)}" for ranks, time_s in model.points)
         yield f"    # {percent(model.share)} of computing, {_place(steps[at])}; mean by ranks {seen}"
         bounds = [ranks for ranks, _ in model.points]
         known = f"error={_number(model.error)}, noise={_number(model.noise)}, recorded=({min(bounds)}, {max(bounds)})"
@@ -404,7 +404,7 @@ def _collective(made: _File, step: Step) -> str:
     arguments = [] if step.code == "barrier" else [_size(step)]
     if step.code in ROOTED and step.root is not None and step.root.text != "0":
         arguments.append(step.root.text)
-    note = "  # a communicator of all is made" if step.code == "create" else ""
+    note = "  # makes a communicator of all ranks" if step.code == "create" else ""
     return f"yield {target}.{METHODS[step.code]}({', '.join(arguments)}){note}"
 
 

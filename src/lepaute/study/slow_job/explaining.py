@@ -120,7 +120,7 @@ class SlowJob:
         elif abs(remainder.value) < SHOWN:
             end = "Nothing else differs from chance"
         else:
-            end = f"The rest, {percent(remainder.value)}, is not told from chance"
+            end = f"The rest, {percent(remainder.value)}, cannot be told from chance"
         return ". ".join([text, *named, end])
 
     def _where(self) -> str:
@@ -208,7 +208,7 @@ def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
     program = str(run.trace.metadata.get("application") or "")
     for course, name in zip(courses[1:], names[1:], strict=True):
         if course.ranks != run.ranks:
-            raise InputError(f"{name}: has {len(course.ranks)} ranks, {names[0]} {len(run.ranks)}; compare as many")
+            raise InputError(f"{name}: has {len(course.ranks)} ranks, {names[0]} {len(run.ranks)}; give as many")
         other = str(course.trace.metadata.get("application") or "")
         if program and other and program != other:
             raise InputError(f"{name}: is of {other}, {names[0]} of {program}; give runs of the same program")
@@ -225,10 +225,10 @@ def _caveats(courses: Sequence[Course], pieces: Pieces, names: Sequence[str]) ->
     texts = list(caveats_of(metadata))
     for course, name in zip(courses[1:], names, strict=True):
         texts += [
-            f"{name} is of other parameters: {text}" for text in parameters_that_differ(metadata, course.trace.metadata)
+            f"{name} has other parameters: {text}" for text in parameters_that_differ(metadata, course.trace.metadata)
         ]
         if _layout(course) != _layout(courses[0]):
-            texts.append(f"{name} had its ranks otherwise on nodes: what messages take is not comparable")
+            texts.append(f"{name} had its ranks placed differently on nodes: times of messages are not comparable")
         if course.trace.metadata.get("mpi") != metadata.get("mpi"):
             texts.append(f"{name} used another MPI library: {course.trace.metadata.get('mpi')!s:.60}")
     if pieces.followed < 1:
@@ -379,7 +379,7 @@ def facts_of(answer: SlowJob, courses: Sequence[Course]) -> list[tuple[str, str]
     ]
     facts += [("do", cause.advice[:1].lower() + cause.advice[1:]) for cause in answer.causes]
     facts += [
-        ("beside", f"{cause.sentence}, which adds nothing sure: {_share(cause.share)}") for cause in answer.harmless
+        ("beside", f"{cause.sentence}, with no certain effect: {_share(cause.share)}") for cause in answer.harmless
     ]
     facts += [("store", text) for text in answer.known]
     return facts

@@ -62,7 +62,7 @@ def page(answer: SlowJob, courses: Sequence[Course], pieces: Pieces, command: st
         ],
         shown=[records_table("What made it longer", causes)],
         tables=[
-            records_table("What took longer and adds nothing sure", harmless),
+            records_table("What took longer with no certain effect", harmless),
             records_table("The remainder, by part", remainders),
             records_table("Runs", [{"run": name, "time in s": float(time)} for name, time in _times(answer)]),
         ],
