@@ -84,15 +84,13 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
         goals.append(Goal(f"{host}: trend with the mask, by jobs", f"p <= {SIGNIFICANT}", f"{p:.2g}", p <= SIGNIFICANT))
         ratios = masks.sort_values("bits")["ratio"].to_numpy()
         steps = int(numpy.sum(numpy.diff(ratios) < 0))
-        what = f"{host}: the larger the mask, the faster"
-        wanted = len(ratios) - 1
+        what, wanted = f"{host}: the larger the mask, the faster", len(ratios) - 1
         goals.append(Goal(what, f"{wanted} of {wanted} steps", f"{steps} of {wanted}", steps == wanted))
         constants, sequence = kinds.loc[list(CONSTANTS), "ratio"], float(kinds.loc["sequential", "ratio"])
         order = bool((constants < sequence).all()) and sequence < 1
         said = f"{constants.min():.3f} to {constants.max():.3f}, {sequence:.3f}, 1"
         goals.append(Goal(f"{host}: constant, sequence, random", "in this order", said, order))
-        outside = int((kinds["high"].dropna() < 1).sum())
-        wanted = len(kinds) - 1
+        outside, wanted = int((kinds["high"].dropna() < 1).sum()), len(kinds) - 1
         seen = f"{outside} of {wanted}"
         goals.append(Goal(f"{host}: intervals below 1", f"{wanted} of {wanted}", seen, outside == wanted))
     return goals

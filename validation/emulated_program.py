@@ -165,8 +165,7 @@ def measured(cases: list[Case], program: Path, platform: Platform, rounds: int) 
     rng = numpy.random.default_rng(SEED + 1)
     coretype = platform.blas.coretype_env if platform.blas is not None else None
     start = start_here(RANKS, sorted(os.sched_getaffinity(0))[:RANKS], coretype=coretype)
-    rows = []
-    patience_s = WAIT_TO_RUN_S
+    rows, patience_s = [], WAIT_TO_RUN_S
     for number in range(rounds):
         for index in (int(value) for value in rng.permutation(len(cases))):
             for attempt in range(ATTEMPTS):

@@ -59,13 +59,10 @@ def machine(number: int, folder: Path) -> dict[str, object]:
     law, effects = law_of(scatter, rng), Effects(scatter, rng)
     clean = calibration.write_calibration(folder / f"{number}.zip", law, effects, 1, rng)
     disturbed, slow_s = planted(clean, folder / f"{number}-planted.zip", rng)
-    spreads = []
-    for path in (clean, disturbed):
-        platform = fitted(path)
-        spreads.append(predict(hpl, platform, runs=RUNS, seed=number + 1).time_s)
+    platforms = [fitted(path) for path in (clean, disturbed)]
+    without, spread = (predict(hpl, platform, runs=RUNS, seed=number + 1).time_s for platform in platforms)
     times = np.array(true_runs_s(hpl, law, effects, 1, RUNS, rng))
-    without, spread = spreads
-    state = platform.slow_state
+    state = platforms[1].slow_state
     return {
         "machine": number,
         "slow_s": slow_s,

@@ -61,8 +61,7 @@ def row_of(row: dict[str, Any], runs: int) -> dict[str, object]:
     same = {"n": int(row["n"]), "nb": int(row["nb"]), "threads_per_rank": int(threads)} | more
     cases = [Case(f"{row['id']}: {row['machine']}, {p} x {q}", Hpl(p=p, q=q, **same), platform, runs) for p, q in grids]
     predictions = [outcome.prediction for outcome in predict_all(cases, "sampled") if outcome.prediction is not None]
-    rates = [prediction.rate_gflops for prediction in predictions]
-    rate = max(rates, key=lambda each: each.mean)
+    rate = max((prediction.rate_gflops for prediction in predictions), key=lambda each: each.mean)
     measured = row["measured_gflops"]
     return {
         **{name: row[name] for name in ("id", "machine", "nodes", "n", "measured_gflops", "source")},

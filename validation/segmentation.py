@@ -153,8 +153,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     sets = frame[frame["what"] == "set"]
     for name in dict.fromkeys(sets["name"]):
         own = sets[sets["name"] == name].set_index("asked")
-        three, free = own.loc["3", "breakpoints"], own.loc["free", "breakpoints"]
-        true = own.loc["3", "true"]
+        three, true, free = own.loc["3", "breakpoints"], own.loc["3", "true"], own.loc["free", "breakpoints"]
         goals.append(Goal(f"{name}: three asked for", true, three, three == true))
         among = set(true.split(", ")) <= set(free.split(", "))
         goals.append(Goal(f"{name}: number free", "the three among them", f"{free.count(',') + 1} found", among))

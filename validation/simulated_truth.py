@@ -121,8 +121,7 @@ def coverage(part: pandas.DataFrame) -> tuple[float, float]:
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
     parts = groups(frame)
-    whole, _ = coverage(parts[ALL])
-    low, high = OVER_ALL
+    (whole, _), (low, high) = coverage(parts[ALL]), OVER_ALL
     goals = [Goal("further runs inside, over all", f"{low:g} to {high:g} %", f"{whole:.1f} %", low <= whole <= high)]
     for kind in KINDS:
         inside, _ = coverage(parts[kind])
