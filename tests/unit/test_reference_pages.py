@@ -135,7 +135,7 @@ def test_every_exit_status_is_explained(pages: dict[str, str]) -> None:
     }
     # The commands of these modules; a module that is not here has a command that the page lacks.
     assert {name: len(found) for name, found in modules.items()} == {
-        "archive.py": 1, "compare.py": 3, "predict.py": 1, "run.py": 2, "trace.py": 1, "verify.py": 2,
+        "archive.py": 1, "compare.py": 3, "learn.py": 1, "predict.py": 1, "run.py": 2, "trace.py": 1, "verify.py": 2,
         "verify_campaign.py": 2, "watch_nodes.py": 1,
     }  # fmt: skip
     leaves = {words for command in COMMANDS for words, _ in each_command(command.name, built(command.name)[0])}
