@@ -182,6 +182,8 @@ def test_recordings_of_one_number_of_ranks_are_refused(tmp_path: Path) -> None:
     (trace,) = recorded(Rows, tmp_path, (4,))
     with pytest.raises(InputError, match="all recordings are of 4 ranks"):
         learn([trace, trace], tmp_path / "made.py")
+    with pytest.raises(InputError, match="two or more"):
+        learn(str(trace), tmp_path / "made.py")
 
 
 def test_rules_that_part_beyond_the_recordings_are_named(tmp_path: Path) -> None:

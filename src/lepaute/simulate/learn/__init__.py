@@ -155,9 +155,9 @@ def find(
     recorded_on: str | None = None,
 ) -> Findings:
     """What recordings tell; raises InputError as `learn` does, but not for what cannot be extrapolated."""
-    paths = [path_of(path, "a recording") for path in recordings]
-    if len(paths) < 2:
+    if isinstance(recordings, str | PathLike) or len(recordings) < 2:
         raise InputError("recordings are two or more, of different numbers of ranks, such as 4, 8 and 16")
+    paths = [path_of(path, "a recording") for path in recordings]
     known = [dict(names) for names in parameters] if parameters is not None else [{} for _ in paths]
     if len(known) != len(paths):
         raise InputError(f"parameters are {len(known)}; they are of {counted(len(paths), 'recording')}, in their order")
