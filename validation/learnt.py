@@ -198,8 +198,7 @@ def computing_of(program: Program, extrap: Path | None) -> dict[str, Any]:
         learnt = quiet_learn([points[ranks] for ranks in POINTS], program.folder / "kept_out.py")
     except (LepauteError, subprocess.SubprocessError, OSError) as problem:
         return {"computing": str(problem).replace(f"{WORK}/", "")}
-    platform = lp.load_platform("dahu-2020-01")
-    prediction = quietly(learnt(ranks=KEPT_OUT), platform, runs=1, layers=lp.Layers.only())  # type: ignore[call-arg]
+    prediction = quietly(learnt(ranks=KEPT_OUT), "dahu-2020-01", runs=1, layers=lp.Layers.only())  # type: ignore[call-arg]
     real_s, predicted_s = own_code_s(points[KEPT_OUT]), prediction.breakdown.total_s["compute"]
     row = {"own_code_s": real_s, "own_code_error_percent": 100.0 * (predicted_s / real_s - 1.0)}
     if extrap is not None:

@@ -40,7 +40,7 @@ def documented(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS])
 def test_every_option_in_the_documents_is_one_of_its_command(name: str) -> None:
-    known = {"--help", *options(built(name)[0]), *(["--check"] if name == "predict" else [])}
+    known = {"--help", *options(built(name)[0]), *(["--check", "--np"] if name == "predict" else [])}
     assert {option: where for option, where in documented(name).items() if option not in known} == {}
 
 
