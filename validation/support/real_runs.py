@@ -43,7 +43,7 @@ def tell(what: str, share: float) -> None:
     say(f"{100.0 * share:3.0f} %  {what}")
 
 
-def quietly(what: Any, platform: lp.Platform, **how: Any) -> lp.Prediction:
+def quietly(what: Any, platform: lp.Platform | str, **how: Any) -> lp.Prediction:
     """A prediction without the warnings about what a script does on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lp.PredictionWarning)
