@@ -230,14 +230,14 @@ def test_metadata_of_the_wrong_type_are_refused_in_one_line(tmp_path: Path, name
 
 
 def test_a_trace_that_would_not_fit_its_budget_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    rows = 12_000_000  # 110 bytes each; the file has a few kilobytes
+    rows = 12_000_000  # 114 bytes each; the file has a few kilobytes
     same = {name: pa.array(numpy.zeros(rows, dtype)) for name, dtype in (("rank", "int32"), ("start_s", "float64"))}
     texts = pa.DictionaryArray.from_arrays(pa.array(numpy.zeros(rows, "int32")), pa.array(["kernel"]))
     path = written(tmp_path / "t.parquet", {**same, "duration_s": same["start_s"], "kind": texts, "name": texts})
     del same, texts
     assert path.stat().st_size < 1_000_000
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("it is read"))
-    with pytest.raises(InputError, match="would take 1320000000 bytes as a table; at most 1073741824 are read"):
+    with pytest.raises(InputError, match="would take 1368000000 bytes as a table; at most 1073741824 are read"):
         read_trace(path)
 
 

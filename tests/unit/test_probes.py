@@ -15,6 +15,7 @@ from lepaute.errors import EnvironmentProblem
 from lepaute.kit import command
 from lepaute.kit.mpi_launcher import binding_works, find_launcher
 from lepaute.measure import probes, toolchain
+from lepaute.measure.hpl_source import build_hpl
 from lepaute.simulate.apps.hpl.hpl_out import read_hpl_results
 from lepaute.simulate.apps.hpl.parameters import Hpl
 
@@ -231,8 +232,8 @@ def test_ranks_that_a_power_of_two_leaves_over_are_stood_for_by_a_copy_timed_apa
             assert all(1 <= m <= NB for m, _, _ in copies)
 
 
-def test_every_blas_symbol_that_hpl_calls_is_wrapped(built: probes.Probes) -> None:
-    library = built.xhpl.parent / "libhpl.a"
+def test_every_blas_symbol_that_hpl_calls_is_wrapped() -> None:
+    library = build_hpl() / "libhpl.a"
     symbols = ran(["nm", "-u", str(library)], check=True).stdout.split()
     called = {symbol for symbol in symbols if symbol.startswith("cblas_")}
     assert "cblas_dgemm" in called
@@ -371,7 +372,7 @@ def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, t
     values = [8, 1, 300, 1, NB, 0, 1, 1, 2, 16.0, 1, 1, 1, 2, 1, 2, 1, 2, 1, 2, 1, 1, 0, NB, 0, 0, 1, 8]
     written(tmp_path / "HPL.dat", ("HPL\ntest\nHPL.out\n" + "".join(f"{value}\n" for value in values)))
     start = toolchain.start_here(2, two_cores)
-    argv = [*start.argv, str(built.xhpl)]
+    argv = [*start.argv, str(build_hpl() / "xhpl-lepaute")]
     record = command.run_command(argv, what="HPL", timeout_s=HANG_S, environment=start.environment, folder=tmp_path)
     lines = [json.loads(line) for line in record.stdout.splitlines() if line.startswith("{")]
     assert len(lines) == 1
@@ -389,9 +390,13 @@ def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, t
     assert printed.time_s >= result["time_s"] - 0.006  # of hundredths, by another timer around the same call and more
 
 
-def test_the_driver_refuses_to_run_without_its_input(built: probes.Probes, tmp_path: Path) -> None:
+def test_the_driver_refuses_to_run_without_its_input(tmp_path: Path) -> None:
     start = toolchain.start_here(1, [_core()])
     with pytest.raises(EnvironmentProblem, match=r"xhpl-lepaute: .* neither an HPL\.dat nor an hpccinf\.txt"):
         command.run_command(
-            [*start.argv, str(built.xhpl)], what="HPL", timeout_s=HANG_S, environment=start.environment, folder=tmp_path
+            [*start.argv, str(build_hpl() / "xhpl-lepaute")],
+            what="HPL",
+            timeout_s=HANG_S,
+            environment=start.environment,
+            folder=tmp_path,
         )
