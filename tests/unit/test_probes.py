@@ -392,11 +392,6 @@ def test_the_driver_reports_a_run_whose_residual_hpl_accepts(built, two_cores, t
 
 def test_the_driver_refuses_to_run_without_its_input(tmp_path: Path) -> None:
     start = toolchain.start_here(1, [_core()])
+    argv = [*start.argv, str(build_hpl() / "xhpl-lepaute")]
     with pytest.raises(EnvironmentProblem, match=r"xhpl-lepaute: .* neither an HPL\.dat nor an hpccinf\.txt"):
-        command.run_command(
-            [*start.argv, str(build_hpl() / "xhpl-lepaute")],
-            what="HPL",
-            timeout_s=HANG_S,
-            environment=start.environment,
-            folder=tmp_path,
-        )
+        command.run_command(argv, what="HPL", timeout_s=HANG_S, environment=start.environment, folder=tmp_path)

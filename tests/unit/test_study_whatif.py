@@ -150,9 +150,7 @@ def test_a_study_on_workers_that_is_killed_and_continued_gives_the_files_of_one_
     kept = written(store)
     assert kept
     done = subprocess.run([*argv, "--workers", "2"], cwd=tmp_path, capture_output=True, check=True)
-    assert re.search(
-        rf"{48 - kept} simulations( \(\d+ more to judge them\))?, {kept} known before", done.stderr.decode()
-    )
+    assert re.search(rf"{48 - kept} simulations( \(.*\))?, {kept} known before", done.stderr.decode())
     run_study(tmp_path / "net.yaml", folder=tmp_path / "here", runs=12, scheduler="threads")
     assert (tmp_path / "here/results.csv").read_bytes() == (tmp_path / "net.results/results.csv").read_bytes()
 
