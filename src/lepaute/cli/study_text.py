@@ -22,8 +22,9 @@ def answered_study(run: "StudyRun", width: int, *, details: bool = False) -> str
     """A study that was run, in a terminal of `width` columns, or in a file."""
     facts, table = _facts_and_table(run, width, details=details)
     base = run.study.base
-    fields = ", ".join(f"{name} {value}" for name, value in base.application.items() if name not in ("name", "class"))
-    facts = [("run", f"{base.application.get('name', 'the application')}: {fields}, on {base.platform}"), *facts]
+    subjects = {str(value): "" for name, value in base.application.items() if name in ("name", "class", "program")}
+    fields = [f"{name} {value}" for name, value in base.application.items() if str(value) not in subjects]
+    facts = [("run", f"{', '.join([*subjects, *fields])} on {base.platform}"), *facts]
     text = answer_text(run.first_line, facts[:MAX_FACTS], run.caveats, width)
     if details:
         rest = [*(f"{name}: {text}" for name, text in facts), *(f"warning: {caveat}" for caveat in run.caveats)]

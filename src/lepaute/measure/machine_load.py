@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from lepaute.measure.node_agent.facts import machine_load
 from lepaute.measure.nodes.channel import NodeLost
 from lepaute.measure.nodes.group import Nodes
-from lepaute.stats.disturbance import load_causes, seen_by
+from lepaute.stats.disturbance import disturbers, load_causes
 
 #: Repetitions of what other load disturbed, at the end of its block: load that stays cannot be outlived.
 MAX_REPETITIONS = 2
@@ -76,7 +76,7 @@ def disturbance_warnings(attempts: Collection[Sequence[bool | Sequence[str]]], w
         return []
     causes = ["; ".join(first) for first, *_ in disturbed if not isinstance(first, bool)]
     return [
-        f"{len(disturbed)} of {len(attempts)} {what} were disturbed {seen_by(causes)} ({member}): "
+        f"{len(disturbed)} of {len(attempts)} {what} were disturbed {disturbers(causes)} ({member}): "
         f"{sum(len(each) > 1 for each in disturbed)} repeated, "
         f"{sum(all(each) for each in disturbed)} without an undisturbed attempt"
     ]

@@ -39,13 +39,8 @@ CHUNK_S, SHORTEST_PART_S = 0.1, 0.02
 
 #: What saw a disturbance; causes of older versions name none.
 WITNESSES = CPU, STEAL, OFF_CORE, SENTINELS, STEPS = "cpu", "steal", "off core", "sentinels", "steps"
-_WORDS = dict(
-    zip(
-        WITNESSES,
-        ("other programs", "the hypervisor", "loss of a core", "a change of speed", "steps in speed"),
-        strict=True,
-    )
-)
+_SHOWN = ("other programs", "the hypervisor", "loss of a core", "a change of speed", "steps in speed")
+_WORDS = dict(zip(WITNESSES, _SHOWN, strict=True))
 #: Share of the CPU time of all cores that others may use: the kernel's own housekeeping stays below 1 %.
 MAX_OTHERS_SHARE = 0.03
 MAX_STEAL_SHARE = 0.01
@@ -62,7 +57,7 @@ SENTINELS_OF_A_LIMIT = 6
 _SENTINELS_TO_COMPARE = 4
 
 
-def seen_by(causes: Iterable[str]) -> str:
+def disturbers(causes: Iterable[str]) -> str:
     """What disturbed how many measurements, as "by other programs (3), the hypervisor (1)"; "by other load" where no
     witness is named.
 

@@ -38,7 +38,7 @@ from lepaute.measure.compare.summaries import (
 from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_by_part
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
 from lepaute.stats.decision import Decision, Weakness
-from lepaute.stats.disturbance import seen_by
+from lepaute.stats.disturbance import disturbers
 
 #: Both run-times of section 3.2 of the paper: the slowest rank's own, or from the first start to the last end.
 RunTime = Literal["local", "global"]
@@ -363,7 +363,9 @@ def _guidelines(summaries: pandas.DataFrame, libraries: Sequence[str], ranks: in
 def _disturbance_summary(mpiruns: pandas.DataFrame) -> str:
     """How many of the mpiruns that count were disturbed, and what saw it; empty if none was."""
     causes = mpiruns.loc[mpiruns["disturbed"].astype(bool), "causes"].astype(str)
-    return f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {seen_by(causes)}" if len(causes) else ""
+    return (
+        f"{len(causes)} of {counted(len(mpiruns), 'mpirun')} were disturbed {disturbers(causes)}" if len(causes) else ""
+    )
 
 
 def _warnings(facts: Sequence["CampaignFacts"], in_turns: bool) -> list[str]:

@@ -25,7 +25,7 @@ from lepaute.measure.verify.naming import names_of_cases, varied_columns
 from lepaute.measure.verify.plot import plot
 from lepaute.simulate.prediction.warnings import alike_warnings
 from lepaute.simulate.prediction.wording import slow_state_sentence
-from lepaute.stats.disturbance import seen_by
+from lepaute.stats.disturbance import disturbers
 
 if TYPE_CHECKING:
     from lepaute.measure.verify.known_results import KnownResults
@@ -107,7 +107,7 @@ def warning_lines(cases: "list[Case]", whole_in: str, most: int = MAX_WARNINGS) 
 def run_lines(table: "pandas.DataFrame", runs: "pandas.DataFrame") -> str:
     """Every run that was made, one line a case, disturbed ones marked; then the causes."""
     disturbed = runs[runs["disturbed"].astype(bool)]
-    by = seen_by(disturbed["causes"])
+    by = disturbers(disturbed["causes"])
     excluded = "" if disturbed.empty else f" (in parentheses: disturbed {by}, excluded from the mean)"
     lines, varied = [f"All real runs, s{excluded}:"], varied_columns(table)
     for case in table.to_dict("records"):

@@ -45,7 +45,7 @@ from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
 from lepaute.simulate.platform.schema import Sentinel
 from lepaute.stats.decision import Decision
-from lepaute.stats.disturbance import seen_by
+from lepaute.stats.disturbance import disturbers
 
 RESULTS_FILE = "results.csv"
 RUNS_FILE = "runs.csv"
@@ -220,7 +220,7 @@ class ChosenRuns:
         always = sum(all(run.disturbed for run in self._attempts(*place)) for place in chosen)
         if not disturbed:
             return []
-        told = f"{len(disturbed)} of {counted(len(self.runs), 'real run')} were disturbed {seen_by(disturbed)}"
+        told = f"{len(disturbed)} of {counted(len(self.runs), 'real run')} were disturbed {disturbers(disturbed)}"
         return [f"{told}; {always} of those that count had no undisturbed repetition"]
 
     def csv(self) -> str:
