@@ -14,7 +14,7 @@ from lepaute.kit.outputs import check_outputs
 from lepaute.kit.text import counted, percent, seconds
 from lepaute.simulate.apps.own import Application, check
 from lepaute.simulate.learn import Findings, find, table, written
-from lepaute.simulate.learn.costs import MOST_ERROR
+from lepaute.simulate.learn.costs import MAX_ERROR
 from lepaute.simulate.trace import read_trace
 
 #: Lines of a file that nobody reads.
@@ -134,7 +134,7 @@ def _answer(findings: Findings, program: type[Application], output: Path) -> Ite
     if findings.costs:
         largest = max(findings.costs.values(), key=lambda model: model.share)
         errors = (largest.error, largest.slope)
-        error, slope = (f"± {percent(1.96 * x)}" if x < MOST_ERROR else "error unknown" for x in errors)
+        error, slope = (f"± {percent(1.96 * x)}" if x < MAX_ERROR else "error unknown" for x in errors)
         models = f"{counted(len(findings.costs), 'model')} of computing; the largest, {percent(largest.share)} of it"
         yield f"  costs   {models}: {error}, and {slope} for each doubling of ranks beyond {last}"
     yield f"  next    lepaute predict {output} -p PLATFORM --np {64 * int(last)}"

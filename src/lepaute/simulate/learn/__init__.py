@@ -36,11 +36,11 @@ from lepaute.simulate.learn.writing import program_text
 from lepaute.simulate.platform import load_platform
 
 #: What no rule explains has at most so much of the time, and of the bytes.
-MOST_UNEXPLAINED = 0.05
+MAX_UNEXPLAINED = 0.05
 #: Names that a learnt class has for other things, beside those of Application.
 _RESERVED = frozenset(("lp", "rank", "ranks", "size"))
 #: Recordings with more calls are not compared with the file call by call.
-MOST_VERIFIED = 1_000_000
+MAX_VERIFIED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Findings:
         if learnt.unknown_groups:
             where = f"the ranks of communicator {learnt.unknown_groups[0]}"
             return f"{where} follow no rule (rows, columns, planes, blocks); {self._help()}"
-        large = [row for row in self.unexplained if max(row.time_share, row.bytes_share) > MOST_UNEXPLAINED]
+        large = [row for row in self.unexplained if max(row.time_share, row.bytes_share) > MAX_UNEXPLAINED]
         if not large:
             return ""
         more = len({id(row.step) for row in self.unexplained}) - 1
@@ -231,7 +231,7 @@ def written(findings: Findings, output: Path) -> type[Application]:
 def verify(program: type[Application], findings: Findings) -> None:
     """Raises InputError for the first call of a recording that the program does not make."""
     for calls in findings.learnt.structure.recordings:
-        if len(calls) > MOST_VERIFIED:
+        if len(calls) > MAX_VERIFIED:
             continue  # the rules hold at all its calls; it is not gone through once more
         fields = {name: value for name, value in calls.parameters.items() if name in findings.learnt.parameters}
         checked = checking.checked(program(ranks=calls.ranks, **fields), calls.path)  # type: ignore[call-arg]

@@ -25,16 +25,16 @@ IMPROVEMENT = 0.25
 #: The same for a form with a logarithm or another exponent than `_PLAIN`, of which there are many.
 RARE_IMPROVEMENT = 0.05
 #: A form that is further off at recordings it was not fitted to is taken for none but a constant: root mean square.
-MOST_MISSED = 0.25
+MAX_MISSED = 0.25
 #: Places with a smaller share of all computing are counted with the next place of their loop.
 SMALL_SHARE = 0.005
 _HALF_95 = NormalDist().inv_cdf(0.975)
 _PLAIN = (0.0, -1.0, 1.0)
 _EXPONENTS = (*_PLAIN, -0.5, 0.5, -2.0, 2.0, -2 / 3, -1 / 3, 1 / 3, 2 / 3, -1.5, 1.5)
 #: A cost that may be so far off is not known: relative standard deviation.
-MOST_ERROR = 1.0
+MAX_ERROR = 1.0
 #: Of every doubling of ranks beyond the recordings at least.
-LEAST_SLOPE = 0.005
+MIN_SLOPE = 0.005
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ def _chosen(points: Sequence[Point], parameters: int) -> Form:
         if len(points) <= form.coefficients:
             continue
         error = _cross_validated(form, points)
-        if best is not None and error > MOST_MISSED**2:
+        if best is not None and error > MAX_MISSED**2:
             continue
         rare = form.levels > 0 or form.ranks not in _PLAIN
         if best is None or error < (RARE_IMPROVEMENT if rare else IMPROVEMENT) * best[0] - 1e-12:
@@ -361,10 +361,10 @@ def _error(form: Form, points: Sequence[Point]) -> float:
     """Relative standard error of a further point: Student's half width of 95 % over 1.96."""
     freedom = len(points) - form.coefficients
     if freedom < 1:
-        return MOST_ERROR
+        return MAX_ERROR
     squares = fsum(error * error for error in _residuals(form, points, points))
     spread = sqrt(squares / freedom * (1.0 + form.coefficients / len(points)))
-    return min(MOST_ERROR, student_quantile(0.975, freedom) * spread / _HALF_95)
+    return min(MAX_ERROR, student_quantile(0.975, freedom) * spread / _HALF_95)
 
 
 def _extrapolation(form: Form, points: Sequence[Point], parameters: int) -> tuple[float, float | None]:
@@ -372,23 +372,23 @@ def _extrapolation(form: Form, points: Sequence[Point], parameters: int) -> tupl
     largest, or how far apart forms are that explain the recordings as well; and the former alone."""
     most = max(ranks for ranks, _, _ in points)
     smaller = [point for point in points if point[0] < most]
-    missed, slope = None, LEAST_SLOPE
+    missed, slope = None, MIN_SLOPE
     if len({point[0] for point in smaller}) > 1:
         chosen = _chosen(smaller, parameters)
         largest = [point for point in points if point[0] == most]
         missed = max(map(abs, _residuals(chosen, smaller, largest)))
         slope = max(slope, missed / log2(most / max(point[0] for point in smaller)))
     elif not smaller:
-        return MOST_ERROR, None
-    best = max(_cross_validated(form, points), 1e-6) if len(points) > form.coefficients else MOST_ERROR
+        return MAX_ERROR, None
+    best = max(_cross_validated(form, points), 1e-6) if len(points) > form.coefficients else MAX_ERROR
     far, last = 4.0 * most, max(points, key=lambda point: point[0])
     constant, factor = _coefficients(form, points)
     here = constant + factor * form.value(far, last[1])
     for rival in _forms(parameters, points):
         if len(points) > rival.coefficients and _cross_validated(rival, points) <= min(
-            best / IMPROVEMENT, MOST_MISSED**2
+            best / IMPROVEMENT, MAX_MISSED**2
         ):
             constant, factor = _coefficients(rival, points)
             there = constant + factor * rival.value(far, last[1])
             slope = max(slope, abs(log2(max(there, 1e-300) / max(here, 1e-300))) * 0.6931 / 2.0 / _HALF_95)
-    return min(slope, MOST_ERROR), missed
+    return min(slope, MAX_ERROR), missed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 #: Repetitions that are looked for at once: distances at which many symbols come again.
 _CANDIDATES = 24
 _LONGEST_PERIOD = 4096
-_MOST_ROUNDS = 400
+_MAX_ROUNDS = 400
 
 
 @dataclass
@@ -51,7 +51,7 @@ def fold(symbols: NDArray[Any], sequence: NDArray[Any]) -> Folded:
     folded = Folded(symbols.astype("int64"), sequence)
     numbers: dict[tuple[int, ...], int] = {}
     following = int(symbols.max(initial=-1)) + 1
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         starts, repeats, period = _repetitions(folded.top, folded.sequence)
         if not period:
             return folded

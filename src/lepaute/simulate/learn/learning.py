@@ -23,7 +23,7 @@ from lepaute.simulate.learn.structure import Place, Structure
 
 ROOTED = frozenset(("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv"))
 #: More different observations than these follow no rule of the grammar.
-MOST_OBSERVATIONS = 200_000
+MAX_OBSERVATIONS = 200_000
 ALWAYS = Rule("True")
 
 
@@ -113,7 +113,7 @@ def learn_rules(structure: Structure) -> Learnt:
 
 _KEPT_LAYOUTS = 2
 #: Loops that run so often everywhere are written out where no rule has their iterations.
-MOST_UNROLLED = 12
+MAX_UNROLLED = 12
 
 
 def _rewrite(learnt: Learnt) -> bool:
@@ -126,7 +126,7 @@ def _rewrite_in(learnt: Learnt, step: Step) -> bool:
     if not calls:
         return sum(_rewrite_in(learnt, child) for child in step.children) > 0
     count = int(step.count.text) if step.count is not None and step.count.text.isdigit() else 0
-    if 1 <= count <= MOST_UNROLLED:
+    if 1 <= count <= MAX_UNROLLED:
         learnt.structure.unroll(step.place, count)
         return True
     periods = _periods(learnt.structure, calls[0])
@@ -209,7 +209,7 @@ class _Learning:
                 key = key * 1_000_003 + turns[:, column]
             _, first, group = numpy.unique(key, return_index=True, return_inverse=True)
             if at == chosen[-1] or (values == values[first][group.reshape(-1)]).all():
-                if len(first) > MOST_OBSERVATIONS:
+                if len(first) > MAX_OBSERVATIONS:
                     return None
                 named = {TURNS[column]: turns[first, column].astype("int64") for column in at}
                 return self._rows(pair[first], named), values[first], pair[first]

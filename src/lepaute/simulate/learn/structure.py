@@ -16,9 +16,9 @@ from lepaute.simulate.learn.folding import Folded, fold
 from lepaute.simulate.learn.reading import Calls
 
 #: A structure of more places is none: what repeats itself has been folded.
-MOST_PLACES = 3000
+MAX_PLACES = 3000
 #: Loops are the same where so much of the smaller one's body is in the other.
-_LEAST_OVERLAP = 0.5
+_MIN_OVERLAP = 0.5
 
 
 @dataclass(eq=False)
@@ -118,12 +118,12 @@ def structure_of(recordings: Sequence[Calls]) -> Structure:
     sequence = offsets[recording] + rank
     signatures, symbols = _signatures(recordings)
     folded = fold(symbols, sequence)
-    if len(folded.top) > MOST_PLACES * int(offsets[-1]):
+    if len(folded.top) > MAX_PLACES * int(offsets[-1]):
         raise InputError(_irregular(recordings, folded))
     shapes, shape_of = _shapes(folded, int(offsets[-1]))
     merger = _Merger(folded, signatures)
     root = merger.merge(shapes)
-    if sum(1 for _ in root.places()) > MOST_PLACES:
+    if sum(1 for _ in root.places()) > MAX_PLACES:
         raise InputError(_irregular(recordings, folded))
     local, turns = _nodes(folded)
     width = max((len(nodes) for nodes in merger.nodes), default=0) + 1
@@ -249,7 +249,7 @@ class _Merger:
         if key not in self._scores:
             score = self._best(place.children, body)[0][0]
             smaller = min(sum(1 for _ in place.calls()), self.count_calls(symbol))
-            self._scores[key] = score if score >= _LEAST_OVERLAP * smaller else 0.0
+            self._scores[key] = score if score >= _MIN_OVERLAP * smaller else 0.0
         return self._scores[key]
 
     def _best(self, places: Sequence[Place], symbols: Sequence[int]) -> tuple[tuple[float, ...], list[tuple[int, int]]]:

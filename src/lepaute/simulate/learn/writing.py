@@ -15,7 +15,7 @@ from lepaute.simulate.learn.reading import BETWEEN_TWO, METHODS, SENDS
 from lepaute.simulate.learn.rules import Rule, is_stencil
 
 #: Ranks that differ less, or places with a smaller share of computing, are taken as equal.
-LEAST_IMBALANCE, LEAST_SHARE = 0.05, 0.05
+MIN_IMBALANCE, LEAST_SHARE = 0.05, 0.05
 _SHIFTS = {
     "shift(0, -1)": "up",
     "shift(0, 1)": "down",
@@ -261,7 +261,7 @@ def _compute(made: _File, step: Step) -> Iterator[str]:
     text = model.form.text(sorted(made.learnt.parameters)) if model.factor else ""
     if model.constant and model.factor:
         text = f"{text} + {_number(model.constant / model.factor)}"
-    if model.imbalance >= LEAST_IMBALANCE and model.share >= LEAST_SHARE:
+    if model.imbalance >= MIN_IMBALANCE and model.share >= LEAST_SHARE:
         uneven = f"uneven_{name.removeprefix('before_')}"
         made.uneven[uneven] = model.imbalance
         text = f"{uneven} * ({text})" if " " in text else f"{uneven} * {text}" if text else uneven

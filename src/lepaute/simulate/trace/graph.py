@@ -15,7 +15,7 @@ from lepaute.simulate.trace.dependencies import Waits, waits_of
 from lepaute.simulate.trace.table import Trace
 
 #: Values of all nodes that are held at once.
-MOST_VALUES = 1 << 25
+MAX_VALUES = 1 << 25
 
 
 def edges_of(trace: Trace) -> Waits:
@@ -115,5 +115,5 @@ def _levels(count: int, before: NDArray[Any], after: NDArray[Any]) -> NDArray[An
 
 def batches(nodes: int, runs: int) -> Sequence[slice]:
     """Parts of so many runs that are replayed at a time."""
-    size = max(1, MOST_VALUES // max(nodes, 1))
+    size = max(1, MAX_VALUES // max(nodes, 1))
     return [slice(low, min(low + size, runs)) for low in range(0, runs, size)]

@@ -14,7 +14,7 @@ from lepaute.simulate.trace.messages import COLLECTIVES, NONBLOCKING_COLLECTIVES
 from lepaute.simulate.trace.table import COMPUTING, GAPS, PHASE, SLEEPING, WAITING, Trace
 
 #: Longer recordings are refused: the graph takes some hundred bytes a call, and minutes.
-MOST_CALLS = 2_000_000
+MAX_CALLS = 2_000_000
 #: What a part of a run is, by what takes the time.
 COMPUTE, NO_CORE, ASLEEP, PROBING, UNRECORDED, MESSAGE, COLLECTIVE, CALL = (
     "computing",
@@ -119,8 +119,8 @@ def course_of(trace: Trace, where: str) -> Course:
     rows = numpy.flatnonzero(is_call)
     if not len(rows):
         raise InputError(f"{where}: has no calls of MPI, by which runs are compared; record the program's ranks")
-    if len(rows) > MOST_CALLS:
-        raise InputError(f"{where}: has {counted(len(rows), 'call')} of MPI; at most {MOST_CALLS} are replayed")
+    if len(rows) > MAX_CALLS:
+        raise InputError(f"{where}: has {counted(len(rows), 'call')} of MPI; at most {MAX_CALLS} are replayed")
     ranks = numpy.array(trace.ranks)
     start, end = _in_order(trace, ranks)
     number = numpy.full(len(trace), -1)

@@ -22,7 +22,7 @@ from lepaute.stats.steps import find_steps
 from lepaute.study.slow_job.course import ASLEEP, CALL, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE, Course, course_of
 from lepaute.study.slow_job.matching import Pieces, matched
 from lepaute.study.slow_job.shares import Estimate, estimate, shares
-from lepaute.study.slow_job.suspects import FEWEST_USUAL, NODE, Group, Suspect, suspects_of
+from lepaute.study.slow_job.suspects import MIN_USUAL, NODE, Group, Suspect, suspects_of
 from lepaute.study.slow_job.wording import advice_of, group_text, sentence_of, share_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ else:
     support = later("lepaute.study.slow_job.support")
 
 #: Of the usual time: a suspect that adds less is no cause.
-LEAST_CAUSE = 0.01
+MIN_CAUSE = 0.01
 #: Less is 0 in a text.
 SHOWN = 0.0005
 #: Parts by which the remainder is shown.
@@ -41,11 +41,11 @@ REMAINDER = {
     "communication": (MESSAGE, CALL, COLLECTIVE),
 }
 #: Stretches of a suspect's time in which a change of level is looked for, and the least change.
-MOST_STRETCHES, LEAST_STEP = 48, 0.03
+MAX_STRETCHES, MIN_STEP = 48, 0.03
 #: From this length on a run's dates are those of the clock.
 LONG_RUN_S = 600.0
 #: Of calls in the slow run, with a partner and size that occur in usual runs.
-LEAST_COMMON = 0.5
+MIN_COMMON = 0.5
 
 State = Literal["named", "nothing", "undecided"]
 
@@ -110,7 +110,7 @@ class SlowJob:
         if self.state == "nothing":
             return f"{text}: nothing stands out"
         if not self.causes:
-            few = len(self.usual_s) < FEWEST_USUAL
+            few = len(self.usual_s) < MIN_USUAL
             why = f"{counted(len(self.usual_s), 'usual run')} are too few: record more" if few else self._where()
             return f"{text}, but no cause stands out; {why}"
         named = [f"{cause.sentence}{_or_else(cause)}: {_share(cause.share)}" for cause in self.causes]
@@ -213,7 +213,7 @@ def _refuse_others(courses: Sequence[Course], names: Sequence[str]) -> None:
         if program and other and program != other:
             raise InputError(f"{name}: is of {other}, {names[0]} of {program}; give runs of the same program")
         common = numpy.isin(run.sized_key, course.sized_key).mean()
-        if common < LEAST_COMMON:
+        if common < MIN_COMMON:
             raise InputError(
                 f"{name}: has {percent(float(common))} of the calls of {names[0]}, by routine, partner and size; it is "
                 "another program, or another problem"
@@ -265,7 +265,7 @@ def _explained(courses: Sequence[Course], pieces: Pieces, caveats: tuple[str, ..
     for place, suspect in enumerate(suspects):
         share = estimate(relative[:, place])
         cause = _cause(trace, pieces, suspect, share)
-        if share.value >= LEAST_CAUSE and (share.low or 0.0) > 0:
+        if share.value >= MIN_CAUSE and (share.low or 0.0) > 0:
             causes.append(cause)
             no_part -= relative[:, place]
         else:
@@ -276,7 +276,7 @@ def _explained(courses: Sequence[Course], pieces: Pieces, caveats: tuple[str, ..
         remainders["other calls, and what was not recorded"] = estimate(other)
     chance = None if excess.high is None else excess.high - excess.value
     state: State = "named" if causes else "undecided"
-    if not causes and chance is not None and len(courses) > FEWEST_USUAL and excess.value <= chance:
+    if not causes and chance is not None and len(courses) > MIN_USUAL and excess.value <= chance:
         state = "nothing"
     return SlowJob(
         float(pieces.time_s[0]),
@@ -329,11 +329,11 @@ def began_s(pieces: Pieces, group: Group) -> float | None:
     slow, usual = pieces.weight_s[order, 0], pieces.weight_s[order, 1:].mean(axis=1)
     ranks = len(numpy.unique(pieces.rank[order]))
     dates = pieces.date_s[order]
-    count = min(MOST_STRETCHES, len(order) // ranks)
+    count = min(MAX_STRETCHES, len(order) // ranks)
     if count < 8:
         return None
     values, begins = _levels(slow, usual, dates, count, waits=group.part in (NO_CORE, ASLEEP), ranks=ranks)
-    steps = find_steps(begins.tolist(), values.tolist(), least_size=LEAST_STEP).steps
+    steps = find_steps(begins.tolist(), values.tolist(), least_size=MIN_STEP).steps
     slower = [step for step in steps if step.relative_size > 0]
     return None if not slower else 0.5 * (slower[0].after_s + slower[0].before_s)
 

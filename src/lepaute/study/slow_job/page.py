@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Ranks in the pictures.
-MOST_RANKS = 8
+MAX_RANKS = 8
 STATE = {"nothing": "fine", "named": "notable", "undecided": "unable"}
 
 
@@ -100,9 +100,9 @@ def _ranks_named(answer: SlowJob, course: Course) -> list[int]:
 
 def _ranks_shown(named: Sequence[int], course: Course) -> list[int]:
     """Some of the ranks that are named, and others, evenly spread."""
-    shown = [*named[: MOST_RANKS // 2]]
+    shown = [*named[: MAX_RANKS // 2]]
     others = [rank for rank in course.ranks if rank not in shown]
-    room = min(MOST_RANKS - len(shown), len(others))
+    room = min(MAX_RANKS - len(shown), len(others))
     return sorted([*shown, *(evenly(others, room) if room > 1 else others[:room])])
 
 

@@ -20,19 +20,19 @@ from lepaute.study.slow_job.course import ASLEEP, CALL, COLLECTIVE, COMPUTE, MES
 from lepaute.study.slow_job.matching import Pieces
 
 #: With fewer usual runs nothing is decided.
-FEWEST_USUAL = 3
+MIN_USUAL = 3
 #: Chance that a run in which nothing has changed gets a suspect.
 LEVEL = 0.05
 #: Of the usual time of the ranks concerned: what takes less, usually and now, is not tested.
 LEAST_SHARE = 0.005
 #: Spreads of so few runs may be 0 by chance: the least, relative to the time of the group, or of the run.
-LEAST_SPREAD, LEAST_WAITING_SPREAD = 0.001, 0.005
+MIN_SPREAD, MIN_WAITING_SPREAD = 0.001, 0.005
 #: How many times as likely an explanation is than another one that it excludes: log 20.
 LIKELIER = 3.0
 #: Tests after each other, and suspects: ranks of which the same part takes longer are one.
-MOST_ROUNDS, MOST_SUSPECTS = 12, 4
+MAX_ROUNDS, MAX_SUSPECTS = 12, 4
 #: Of what is more in a group: what is in a smaller one within it, which then is named instead.
-MOST_OF = 0.8
+MAX_OF = 0.8
 #: Of the time of all messages: those of a link or node that take more cannot be held against others.
 NEARLY_ALL = 0.95
 EVERYWHERE, SITE, NODE, RANK, LINK, OPERATION = ("everywhere", "call site", "node", "rank", "link", "operation")
@@ -176,7 +176,7 @@ def _tested(pieces: Pieces, groups: Sequence[Group], out: NDArray[Any]) -> _Test
     variance = usual.var(axis=1, ddof=1)
     prior, worth = moderated(variance, degrees, family)
     variance = (worth * prior + degrees * variance) / (worth + degrees)
-    floor = numpy.where(sums.is_wait, LEAST_WAITING_SPREAD, LEAST_SPREAD)
+    floor = numpy.where(sums.is_wait, MIN_WAITING_SPREAD, MIN_SPREAD)
     spread = numpy.sqrt(numpy.maximum(variance, floor**2) * (1.0 + 1.0 / runs))
     degrees = degrees + worth
     t = (values[:, 0] - usual.mean(axis=1)) / spread
@@ -191,18 +191,18 @@ def _tested(pieces: Pieces, groups: Sequence[Group], out: NDArray[Any]) -> _Test
 
 
 def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> list[Suspect]:
-    """The groups that take longer than chance explains, the clearest first; none of fewer than FEWEST_USUAL usual runs.
+    """The groups that take longer than chance explains, the clearest first; none of fewer than MIN_USUAL usual runs.
 
     nodes : of each rank, its node
     level : chance that there is any where nothing has changed
     """
-    if pieces.weight_s.shape[1] <= FEWEST_USUAL:
+    if pieces.weight_s.shape[1] <= MIN_USUAL:
         return []
     out = numpy.zeros(len(pieces.rank), dtype=bool)
     groups = [group for group in groups_of(pieces, nodes) if _is_large(pieces, group)]
     suspects: list[Suspect] = []
     count = len(groups)
-    for _ in range(MOST_ROUNDS if groups else 0):
+    for _ in range(MAX_ROUNDS if groups else 0):
         tests = _tested(pieces, groups, out)
         best = int(tests.evidence.argmax())
         if tests.p_value[best] * count > level:
@@ -227,7 +227,7 @@ def suspects_of(pieces: Pieces, nodes: Sequence[int], level: float = LEVEL) -> l
         merged = [at for at, former in enumerate(suspects) if _are_ranks(former, suspect)]
         if merged:
             suspects[merged[0]] = _joined(suspects[merged[0]], suspect)
-        elif len(suspects) < MOST_SUSPECTS:
+        elif len(suspects) < MAX_SUSPECTS:
             suspects.append(suspect)
         else:
             break
@@ -259,7 +259,7 @@ def _narrower(pieces: Pieces, groups: Sequence[Group], tests: _Tests, clear: NDA
         for at, other in enumerate(groups)
         if clear[at]
         and other.part == groups[chosen].part
-        and tests.extra_s[at] >= MOST_OF * tests.extra_s[chosen]
+        and tests.extra_s[at] >= MAX_OF * tests.extra_s[chosen]
         and _holds(pieces, groups[chosen], other)
     ]
     return min(inside, key=lambda at: len(groups[at].pieces), default=chosen)
