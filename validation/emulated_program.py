@@ -85,7 +85,6 @@ def cases_of(quick: bool) -> list[Case]:
 def compared(options: Options) -> pandas.DataFrame:
     """A row a case: the emulation, then the real runs, whose own table is written beside."""
     cases = cases_of(options.quick)
-    WORK.mkdir(parents=True, exist_ok=True)
     program = built(SOURCE, WORK / "real") / "summa"
     platform_file, is_disturbed = calibrated(options.quick)
     platform = load_platform(platform_file)
@@ -120,6 +119,7 @@ def built(source: Path, folder: Path) -> Path:
 
 def calibrated(quick: bool) -> tuple[Path, bool]:
     """The platform of this machine, measured now, and whether other load disturbed that."""
+    WORK.mkdir(parents=True, exist_ok=True)
     path, archive = WORK / "platform.yaml", WORK / "calibration.zip"
     words = [*LEPAUTE, "calibrate", "-o", path, "--archive", archive, "--seed", "1"]
     is_disturbed = True
