@@ -18,7 +18,7 @@ from lepaute.simulate.apps.replay.collectives import BASE_OF, OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
-from lepaute.simulate.trace.messages import completions
+from lepaute.simulate.trace.messages import CREATIONS, completions
 from lepaute.simulate.trace.table import NOBODY
 
 if TYPE_CHECKING:
@@ -99,13 +99,17 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
     except Asked as problem:
         raise InputError(f"{problem}: it cannot be compared with a recording") from None
     numbers: dict[Made, int] = {}
-    theirs, made, rows = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0
+    theirs, made, rows, passed = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0, 0
     known = list(numbers)
+    makes_communicators = trace.named(CREATIONS)
     for rank in range(application.ranks):
         mine, lines = made(rank)
         found, at_row = theirs(rank)
         rows += len(found)
         place = _first_difference(mine, found, known)
+        while place is not None and place < len(found) and makes_communicators[at_row[place]]:
+            found, at_row, passed = numpy.delete(found, place), numpy.delete(at_row, place), passed + 1
+            place = _first_difference(mine, found, known)
         if place is not None:
             line = lines(place) if place < len(mine) else ""
             one = other = "nothing more"
@@ -117,8 +121,9 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
                 other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[found[place]].words}, at {at}"
             text = f"rank {rank}, call {place + 1}: {one} in {application.title}, {other} in {path.name}"
             return Checked(False, rows, text, rank, place + 1, line)
-    same = f"{application.title} makes the {counted(rows, 'call')} of {path.name} on {ranks_text(application.ranks)}"
-    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes")
+    same = f"{application.title} makes the {counted(rows - passed, 'call')} of {path.name} on {ranks_text(survey.ranks)}"
+    without = f"; left out: {counted(passed, 'call')} that make{'s' * (passed == 1)} communicators" if passed else ""
+    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes{without}")
 
 
 def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[Made]) -> int | None:
