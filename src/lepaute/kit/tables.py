@@ -32,7 +32,7 @@ def shown_table(
     """
     lines = [[str(cell) for cell in line] for line in (titles, *rows)]
     if width >= UNLIMITED:
-        lines, drop = [[cell or "-" for cell in line] for line in lines], ()
+        lines, drop = [lines[0], *([cell or "-" for cell in line] for line in lines[1:])], ()
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown, dropped = list(range(len(titles))), list[str]()
     for column in drop:

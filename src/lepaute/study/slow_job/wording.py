@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lepaute.kit.text import percent, seconds, significant
+from lepaute.kit.text import percent, seconds, significant, with_interval
 from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.gantt import ranges_text
 from lepaute.simulate.trace.report import node_name
@@ -58,7 +58,9 @@ def group_text(trace: Trace, group: Group) -> str:
     """The group as a subject, where it is another explanation: computing of node n17."""
     what = group.name or {COMPUTE: "computing", MESSAGE: "messages"}.get(group.part, group.part)
     place = place_text(trace, group)
-    return f"{what} {place}" if group.axis == LINK else f"{what} of {place}" if place else f"{what} everywhere"
+    if not place:
+        return what if group.name else f"{what} everywhere"
+    return f"{what} {place}" if group.axis == LINK else f"{what} of {place}"
 
 
 def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: str) -> str:
@@ -92,19 +94,30 @@ def _on(ranks: Sequence[int], group: Group) -> str:
 
 
 def slowdown_text(ratio: float) -> str:
-    """12 % slower, 2.5 times slower is not said: takes 2.5 times as long."""
-    return f"{significant(100 * (ratio - 1), 2)} % slower" if ratio < 2 else f"{significant(ratio, 2)} times as long"
+    """12 % slower, or 2.5 times as long."""
+    return f"{significant(100 * (ratio - 1), 2)} % slower" if ratio < 2 else _times(ratio)
 
 
 def ratio_text(ratio: float) -> str:
     """12 % longer, or 2.5 times as long."""
-    return f"{significant(100 * (ratio - 1), 2)} % longer" if ratio < 2 else f"{significant(ratio, 2)} times as long"
+    return f"{significant(100 * (ratio - 1), 2)} % longer" if ratio < 2 else _times(ratio)
+
+
+def excess_text(share: float) -> str:
+    """18.2 % longer than usual, 3.0 % shorter than usual, 5.1 times as long as usual."""
+    if share >= 1:
+        return f"{_times(1 + share)} as usual"
+    return f"{percent(abs(share))} {'longer' if share >= 0 else 'shorter'} than usual"
+
+
+def _times(ratio: float) -> str:
+    return f"{significant(ratio, 2)} times as long"
 
 
 def share_text(value: float, low: float | None, high: float | None) -> str:
-    """14 % (95 %: 11 to 17 %); the value alone where nothing more is known."""
-    if low is None or high is None:
-        return percent(value)
-    decimals = 0 if high - low >= 0.1 else 1
-    figures = [f"{100 * number:.{decimals}f}" for number in (value, low, high)]
-    return f"{figures[0]} % (95 %: {figures[1]} to {figures[2]} %)"
+    """14.0 % (95 %: 11.2 to 16.9 %), 4.11 times the usual time (95 %: 4.02 to 4.20); the value alone where no more is
+    known."""
+    if value < 1:
+        return percent(value) if low is None or high is None else with_interval(100 * value, 100 * low, 100 * high, "%")
+    figure, *bounds = (significant(end) for end in (value, low, high) if end is not None)
+    return f"{figure} times the usual time{f' (95 %: {bounds[0]} to {bounds[-1]})' if bounds else ''}"
