@@ -2,6 +2,9 @@
 
 In the repository such a link leads to the file or folder. The site is read without the repository: it takes files
 along, and shows the path of a folder. A link to what is not there stays as it is, and Sphinx reports it.
+
+Pages that are generated are no files of the repository. Links to them are written reference/index.md#commands/watch: in
+a clone they lead to the page that says what to read instead, on the site to reference/commands/watch.
 """
 
 import os
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 #: What the site shows as a page of its own: path in the repository, without .md -> page.
 PAGES = {"README": "index", "CONTRIBUTING": "contributing", "CHANGELOG": "changes"}
 
+#: The page that stands for those that are generated.
+INDEX = "reference/index"
+
 
 def mend(app: "Sphinx", doctree: nodes.document) -> None:
     """Changes the links of a page that was read."""
@@ -26,6 +32,8 @@ def mend(app: "Sphinx", doctree: nodes.document) -> None:
         target = link.get("reftarget", "")
         if link.get("reftype") != "myst":
             continue
+        if (link.get("refdomain"), target) == ("doc", INDEX) and link.get("reftargetid"):
+            link["reftarget"], link["reftargetid"] = f"reference/{link['reftargetid']}", None
         outside = Path(app.srcdir, target).resolve()  # of documents, without .md
         if link.get("refdomain") == "doc" and not outside.is_relative_to(app.srcdir):
             if page := PAGES.get(str(outside.relative_to(root))):

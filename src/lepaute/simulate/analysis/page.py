@@ -9,7 +9,7 @@ from markupsafe import Markup
 from lepaute.kit.later import later
 from lepaute.kit.picture import BLUE, ORANGE, RED, RULE, SOFT, new_figure
 from lepaute.kit.report.page import anchor, figure_svg, render
-from lepaute.kit.text import counted, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.kit.text import counted, percent, ranks_text, seconds, size_unit, time_unit
 from lepaute.simulate.analysis.analysing import Analysis
 from lepaute.simulate.analysis.critical_path import (
     BLANK,
@@ -35,6 +35,8 @@ else:
 _MAX_ROWS, _MAX_CALLS, _MAX_BARS, _MAX_CELLS = 200, 12, 64, 64
 #: Tables that stand open: the efficiencies, the path and the causes of waiting; others are folded.
 _OPEN = ("Efficiencies", "Critical path by what", "Wait states", "Ranks that are waited for")
+#: Of a heat map and its scale, which from 50 on is an image, in other colours than those of the page.
+SHADES = 48
 _COLOURS = {COMPUTES: BLUE, CALLS: ORANGE, MESSAGE: RED, COLLECTIVE: RED, NO_CORE: SOFT, SLEEPS: RULE, BLANK: RULE}
 
 
@@ -111,7 +113,7 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
     if not maps:
         return None
     figure = new_figure((3.7 * len(maps), 3.4), for_file=True)
-    shades = colors.LinearSegmentedColormap.from_list("", [colors.to_rgba(BLUE, 0.0), colors.to_rgba(BLUE)])
+    shades = colors.LinearSegmentedColormap.from_list("", [colors.to_rgba(BLUE, 0.0), colors.to_rgba(BLUE)], SHADES)
     for axis, (up, across, unit_of, row, column, amount) in zip(
         figure.subplots(1, len(maps), squeeze=False)[0], maps, strict=True
     ):
@@ -120,12 +122,13 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
         cell_of = numpy.arange(len(numbers)) * cells // len(numbers)
         at = [cell_of[numpy.searchsorted(numbers, ends)] for ends in (row, column)]
         matrix = numpy.bincount(at[0] * cells + at[1], weights=amount, minlength=cells**2).reshape(cells, cells)
+        if unit_of == "bytes":  # so that the scale has round numbers
+            unit_of, factor_of = size_unit(float(matrix.max()))
+            matrix = matrix / factor_of
         mesh = axis.pcolormesh(matrix, cmap=shades, vmin=0.0)
         scale = figure.colorbar(mesh, ax=axis, shrink=0.8)
         scale.ax.tick_params(labelsize=8)
         scale.set_label(unit_of, fontsize=8)
-        if unit_of == "bytes":
-            scale.ax.yaxis.set_major_formatter(lambda size, _: size_text(size))
         every = max(1, cells // 8)
         firsts = [int(numbers[cell_of == cell][0]) for cell in range(0, cells, every)]
         names = [node_name(analysis.trace, first) if up.startswith("node") else str(first) for first in firsts]

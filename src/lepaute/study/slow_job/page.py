@@ -77,9 +77,9 @@ def _times(answer: SlowJob) -> list[tuple[str, float]]:
 def _row(cause: Cause) -> dict[str, Any]:
     return {
         "what": cause.sentence,
-        "or else": "; ".join(cause.or_else),
+        **({"or else": "; ".join(cause.or_else)} if cause.or_else else {}),
         "adds": _share(cause.share),
-        "p-value, corrected": p_text(cause.p_value).removeprefix("p = "),
+        "p, corrected": p_text(cause.p_value).removeprefix("p = "),
         "what to do": cause.advice,
     }
 
