@@ -79,7 +79,7 @@ def _from(prediction: "Prediction") -> str:
     text = counted(len(prediction.run_list), "simulated run")
     half_width = prediction.undisturbed_time_s.half_width_percent
     if half_width is None:
-        return text
+        return f"{text}; --runs 10 gives an interval" if len(prediction.run_list) == 1 else text
     text += f"; ± {significant(half_width, 2)} %{' undisturbed' * (prediction.state == 'any')}"
     if prediction.interval_basis is not None and prediction.controls is None:
         text += f" by {prediction.interval_basis}"
