@@ -260,21 +260,19 @@ def test_a_session_does_not_begin_what_is_more_than_its_budget() -> None:
 
 def test_what_is_known_already_is_what_will_be_known_before(where: str) -> None:
     judged = [Trial(Point({"nb": 64, "scenario": "base"}), seed, repeat=1) for seed in (1, 2)]
-    with open_store(where) as store, Session(configurations(), Results(store)) as session:
-        session([*trials(2), *judged])
-        missing, known, _ = session.missing([*trials(3), *judged])
-        assert (len(missing), known) == (4, 8)
-    with open_store(where) as store, Session(configurations(), Results(store)) as session:
-        session([*trials(3), *judged])
-        assert (session.simulated, session.reused) == (4, 8)
+    for runs, known_before in ((2, 0), (3, 8)):
+        with open_store(where) as store, Session(configurations(), Results(store)) as session:
+            missing, known, _ = session.missing(trials(runs) + judged)
+            session(trials(runs) + judged)
+            assert known == session.reused == known_before
+            assert session.simulated == 4 * runs - known == sum(trial.is_of_study for trial, _ in missing)
 
 
 def test_a_limit_of_time_is_announced_with_what_it_is_too_short_for() -> None:
     known = Estimate(40, 40, 40, 40, 0, 2, 1.0, 80.0, study_share=0.5, trials=trials(10))
-    assert known.within(None, "whatif") == known.within(80.0, "whatif") == known.text
-    assert known.within(60.0, "whatif") == f"{known.text}; budget.seconds ends it after 60 s"
-    short = "one run of each, judged, takes 44 s, budget.seconds is 6"  # 40 s judge, 4 s are one run of ten
-    assert known.within(6.0, "whatif") == f"{known.text}; {short}"
+    assert known.within(None) == known.within(80.0) == known.text
+    assert known.within(60.0).endswith("; budget.seconds ends it after about 60 s")
+    assert known.within(6.0).endswith("after about 44 s")  # 40 s judge, 4 s are one run of ten
 
 
 def test_a_simulation_is_run_once_whichever_study_asks(where: str) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from lepaute.simulate import Application, Layers, Mapping, PredictionRequest
     from lepaute.simulate.conditions import Transfer
     from lepaute.simulate.platform import Platform
-    from lepaute.simulate.platform.schema import Nodes
     from lepaute.simulate.trace import Trace
     from lepaute.simulate.tracing import TraceRequest
 
@@ -245,15 +244,11 @@ def applications_of(
         raise InputError(f"no run of {application.about.title} is described: give {options}")
     made = list(dict.fromkeys(application(**values | one) for one in each))
     if "p" in flags and not is_given(context, flags["p"].argument):
-        _note_one_rank(made[0].threads_per_rank, platform().nodes)
+        nodes, threads = platform().nodes, made[0].threads_per_rank
+        if (ranks := nodes.count * (nodes.cores // threads)) > 1:
+            rows, columns = sorted(balanced_sides(ranks, 2))
+            note(f"lepaute: 1 rank, as there is no --grid; --grid {rows}x{columns} fills all nodes of the platform")
     return made, False
-
-
-def _note_one_rank(threads: int, nodes: "Nodes") -> None:
-    """Says on standard error that a run has one rank, where no grid was chosen and there are more cores."""
-    if (ranks := nodes.count * (nodes.cores // threads)) > 1:
-        rows, columns = sorted(balanced_sides(ranks, 2))
-        note(f"lepaute: 1 rank, as there is no --grid; --grid {rows}x{columns} fills all nodes of the platform")
 
 
 def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:

@@ -127,22 +127,19 @@ def scaled_unit(unit: str, value: float) -> tuple[str, float]:
     return f"{ladder[steps - 1]}{base}", 1000.0**-steps
 
 
-def size_unit(size_bytes: float) -> tuple[str, int]:
-    """The unit of a size, the largest in which it is not below 1, and the bytes of it."""
-    units = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
-    return next(((unit, factor) for unit, factor in units if abs(size_bytes) >= factor), ("B", 1))
-
-
 def size_text(size_bytes: float) -> str:
     """A number of bytes with three digits: 12 B, 1.5 KiB, 64 MiB."""
-    unit, factor = size_unit(size_bytes)
-    return f"{size_bytes:.0f} B" if factor == 1 else f"{exact_number(size_bytes / factor, 3)} {unit}"
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(size_bytes) >= factor:
+            return f"{exact_number(size_bytes / factor, 3)} {unit}"
+    return f"{size_bytes:.0f} B"
 
 
 def exact_size(size_bytes: int) -> str:
     """A number of bytes as `size_text` has it where that is exact, otherwise in bytes: 1.5 KiB, 100000 B."""
-    text, (_, factor) = size_text(size_bytes), size_unit(size_bytes)
-    return text if float(text.split()[0]) * factor == size_bytes else f"{size_bytes} B"
+    number, unit = size_text(size_bytes).split()
+    factor = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}[unit]
+    return f"{number} {unit}" if float(number) * factor == size_bytes else f"{size_bytes} B"
 
 
 def percent(share: float) -> str:

@@ -69,14 +69,18 @@ class Checked:
     def text(self) -> str:
         """What the study varies, and what it takes, for a person."""
         study = self.study
-        takes = self.takes.within(study.budget.seconds, study.question)
         lines = [f"  {counted(study.runs, 'run')} of each configuration, seed {study.seed}"]
         for name, levels in study.levels.items():
             lines.append(f"  {name}: {', '.join(map(str, levels))[:100]}")
         for name, factor in study.factors.items():
             if factor.levels is None:
                 lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
-        return "\n".join([f"{self.file}: a {study.question} study that can be run: {takes}", *lines])
+        return "\n".join(
+            [
+                f"{self.file}: a {study.question} study that can be run: {self.takes.within(study.budget.seconds)}",
+                *lines,
+            ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a JSON object: what it takes, with all digits, and its factors as the file has them."""

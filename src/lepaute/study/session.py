@@ -211,15 +211,13 @@ class Estimate:
         own, others = self.most / max(self.missing, 1), self.most_further / max(self.further, 1)
         return self.wall_s * max(1.0, self.study_share * own + (1.0 - self.study_share) * others)
 
-    def within(self, seconds: float | None, question: str) -> str:
-        """The text, and how long it takes where that is limited: one run of each, and what judges it, are the least."""
+    def within(self, seconds: float | None) -> str:
+        """The text, and when budget.seconds ends it: after one run of each at least, and what judges it."""
         if seconds is None or self.wall_s is None or self.wall_s <= seconds:
             return self.text
-        seeds = len({trial.seed for trial in self.trials}) or 1
-        least_s = 0.0 if question == "tune" else self.wall_s * (1.0 - self.study_share * (1.0 - 1.0 / seeds))
-        if least_s > seconds:
-            return f"{self.text}; one run of each, judged, takes {duration(least_s)}, budget.seconds is {seconds:g}"
-        return f"{self.text}; budget.seconds ends it after {duration(seconds)}"
+        runs = len({trial.seed for trial in self.trials}) or 1
+        least_s = 0.0 if self.most > self.missing else self.wall_s * (1.0 - self.study_share * (1.0 - 1.0 / runs))
+        return f"{self.text}; budget.seconds ends it after about {duration(max(seconds, least_s))}"
 
     @property
     def text(self) -> str:

@@ -23,7 +23,7 @@ from lepaute.study.slow_job.course import ASLEEP, CALL, COLLECTIVE, COMPUTE, MES
 from lepaute.study.slow_job.matching import Pieces, matched
 from lepaute.study.slow_job.shares import Estimate, estimate, shares
 from lepaute.study.slow_job.suspects import MIN_USUAL, NODE, Group, Suspect, suspects_of
-from lepaute.study.slow_job.wording import advice_of, excess_text, group_text, sentence_of, share_text
+from lepaute.study.slow_job.wording import advice_of, group_text, ratio_text, sentence_of, share_text
 
 if TYPE_CHECKING:
     from lepaute.study.slow_job import support
@@ -105,7 +105,9 @@ class SlowJob:
     def answer(self) -> str:
         """18.2 % longer than usual (chance alone: up to 4.1 %). Node n17 computes 12 % slower, which adds 14.0 %
         (95 %: 11.2 to 16.9 %)."""
-        text = excess_text(self.excess.value)
+        value = self.excess.value
+        text = f"{percent(abs(value))} {'longer' if value >= 0 else 'shorter'} than usual"
+        text = text if value < 1 else f"{ratio_text(1 + value)} as usual"
         if self.chance is None:
             return f"{text}; one usual run does not show what is chance, so nothing is decided: record more"
         text += f" (chance alone: up to {percent(self.chance)})"
@@ -115,10 +117,10 @@ class SlowJob:
             few = len(self.usual_s) < MIN_USUAL
             why = f"{counted(len(self.usual_s), 'usual run')} are too few: record more" if few else self._where()
             return f"{text}, but no cause stands out; {why}"
-        named = [f"{cause.sentence}{_or_else(cause)}, which adds {_share(cause.share)}" for cause in self.causes]
+        named = [f"{cause.sentence}{_or_else(cause)}, which adds {share_text(cause.share)}" for cause in self.causes]
         remainder = self.remainder
         if remainder.low is not None and remainder.low > 0:
-            end = f"A further {_share(remainder)} has no cause that stands out; {self._where()}"
+            end = f"A further {share_text(remainder)} has no cause that stands out; {self._where()}"
         elif abs(remainder.value) < SHOWN:
             end = "Nothing else differs from chance"
         else:
@@ -127,19 +129,15 @@ class SlowJob:
 
     def _where(self) -> str:
         part, share = max(self.remainder_by_part.items(), key=lambda item: item[1].value)
-        return f"most of it is in {part}, {_share(share)}"
+        return f"most of it is in {part}, {share_text(share)}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {"answer": self.answer, **asdict(self)}
 
     def _repr_html_(self) -> str:
-        facts = [(cause.sentence, _share(cause.share)) for cause in self.causes]
+        facts = [(cause.sentence, share_text(cause.share)) for cause in self.causes]
         return facts_html(self.answer, facts, self.caveats)
-
-
-def _share(share: Estimate) -> str:
-    return share_text(share.value, share.low, share.high)
 
 
 def _or_else(cause: Cause) -> str:
@@ -386,7 +384,7 @@ def facts_of(answer: SlowJob, courses: Sequence[Course]) -> list[tuple[str, str]
     ]
     facts += [("do", f"{cause.subject}: {cause.advice}") for cause in answer.causes]
     facts += [
-        ("beside", f"{cause.sentence}, with no certain effect: {_share(cause.share)}") for cause in answer.harmless
+        ("beside", f"{cause.sentence}, with no certain effect: {share_text(cause.share)}") for cause in answer.harmless
     ]
     facts += [("store", text) for text in answer.known]
     return facts

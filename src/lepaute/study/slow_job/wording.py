@@ -7,6 +7,7 @@ from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.gantt import ranges_text
 from lepaute.simulate.trace.report import node_name
 from lepaute.study.slow_job.course import ASLEEP, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE
+from lepaute.study.slow_job.shares import Estimate
 from lepaute.study.slow_job.suspects import EVERYWHERE, LINK, NODE, OPERATION, RANK, SITE, Group, Suspect
 
 #: Characters of the names of nodes of ranks that a sentence has.
@@ -74,7 +75,7 @@ def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: 
         text = f"{who} {doing} {seconds(usual + suspect.extra_s)}, usually {seconds(usual)}{when}"
     elif group.part == COMPUTE and group.axis in (NODE, RANK):
         verb = "compute" if group.axis == RANK and len(group.place) > 1 else "computes"
-        text = f"{place} {verb} {slowdown_text(suspect.ratio)}{_on(on_ranks, group)}{when}"
+        text = f"{place} {verb} {ratio_text(suspect.ratio, 'slower')}{_on(on_ranks, group)}{when}"
     elif group.part == COMPUTE:
         text = f"{group.name or 'computing'} takes {ratio_text(suspect.ratio)} on all ranks{when}"
     else:
@@ -93,30 +94,14 @@ def _on(ranks: Sequence[int], group: Group) -> str:
     return f" on rank{'s' * (len(ranks) > 1)} {ranges_text(ranks)}"
 
 
-def slowdown_text(ratio: float) -> str:
-    """12 % slower, or 2.5 times as long."""
-    return f"{significant(100 * (ratio - 1), 2)} % slower" if ratio < 2 else _times(ratio)
-
-
-def ratio_text(ratio: float) -> str:
+def ratio_text(ratio: float, more: str = "longer") -> str:
     """12 % longer, or 2.5 times as long."""
-    return f"{significant(100 * (ratio - 1), 2)} % longer" if ratio < 2 else _times(ratio)
+    return f"{significant(100 * (ratio - 1), 2)} % {more}" if ratio < 2 else f"{significant(ratio, 2)} times as long"
 
 
-def excess_text(share: float) -> str:
-    """18.2 % longer than usual, 3.0 % shorter than usual, 5.1 times as long as usual."""
-    if share >= 1:
-        return f"{_times(1 + share)} as usual"
-    return f"{percent(abs(share))} {'longer' if share >= 0 else 'shorter'} than usual"
-
-
-def _times(ratio: float) -> str:
-    return f"{significant(ratio, 2)} times as long"
-
-
-def share_text(value: float, low: float | None, high: float | None) -> str:
-    """14.0 % (95 %: 11.2 to 16.9 %), 4.11 times the usual time (95 %: 4.02 to 4.20); the value alone where no more is
-    known."""
+def share_text(share: Estimate) -> str:
+    """14.0 % (95 %: 11.2 to 16.9 %), 4.11 times the usual time (95 %: 4.02 to 4.20), or without an interval."""
+    value, low, high = share.value, share.low, share.high
     if value < 1:
         return percent(value) if low is None or high is None else with_interval(100 * value, 100 * low, 100 * high, "%")
     figure, *bounds = (significant(end) for end in (value, low, high) if end is not None)

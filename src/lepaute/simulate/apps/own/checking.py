@@ -103,27 +103,28 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
     known = list(numbers)
     makes_communicators = trace.named(CREATIONS)
     for rank in range(application.ranks):
-        mine, lines = made(rank)
-        found, at_row = theirs(rank)
-        rows += len(found)
-        place = _first_difference(mine, found, known)
-        while place is not None and place < len(found) and makes_communicators[at_row[place]]:
-            found, at_row, passed = numpy.delete(found, place), numpy.delete(at_row, place), passed + 1
-            place = _first_difference(mine, found, known)
+        ours, lines = made(rank)
+        calls, at_row = theirs(rank)
+        rows += len(calls)
+        place = _first_difference(ours, calls, known)
+        while place is not None and place < len(calls) and makes_communicators[at_row[place]]:
+            calls, at_row, passed = numpy.delete(calls, place), numpy.delete(at_row, place), passed + 1
+            place = _first_difference(ours, calls, known)
         if place is not None:
-            line = lines(place) if place < len(mine) else ""
+            line = lines(place) if place < len(ours) else ""
             one = other = "nothing more"
-            if place < len(mine):
-                one = f"{known[mine[place]].code}{known[mine[place]].words} ({line})"
-            if place < len(found):
+            if place < len(ours):
+                one = f"{known[ours[place]].code}{known[ours[place]].words} ({line})"
+            if place < len(calls):
                 row = at_row[place]
                 at = seconds(float(trace.start_s[row]))
-                other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[found[place]].words}, at {at}"
+                other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[calls[place]].words}, at {at}"
             text = f"rank {rank}, call {place + 1}: {one} in {application.title}, {other} in {path.name}"
             return Checked(False, rows, text, rank, place + 1, line)
-    same = f"{application.title} makes the {counted(rows - passed, 'call')} of {path.name} on {ranks_text(survey.ranks)}"
+    same = f"{application.title} makes the {counted(rows - passed, 'call')} of {path.name} on"
     without = f"; left out: {counted(passed, 'call')} that make{'s' * (passed == 1)} communicators" if passed else ""
-    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes{without}")
+    text = f"{same} {ranks_text(survey.ranks)}, in the same order with the same peers and sizes{without}"
+    return Checked(True, rows, text)
 
 
 def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[Made]) -> int | None:

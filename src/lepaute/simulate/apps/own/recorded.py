@@ -63,10 +63,8 @@ class Recorded:
     def proviso(self) -> str:
         if self.factor is None or self._platform is None:
             return ""
-        if self.factor.known:
-            return f"on {self._platform.name}"
-        times = f"{self.factor.low:g} to {self.factor.high:g} times as long as recorded"
-        return f"on {self._platform.name}, its code taking {times}"
+        times = f", its code taking {self.factor.low:g} to {self.factor.high:g} times as long as recorded"
+        return f"on {self._platform.name}{'' if self.factor.known else times}"
 
     @property
     def warnings(self) -> list[str]:
