@@ -272,10 +272,8 @@ def test_columns_are_dropped_in_their_order_and_named_and_in_a_file_they_are_all
     assert "(columns left out: ranges and a note" in " ".join(shown.split())
     assert shown_table(TITLES, ROWS, 36, left=(0, 3), drop=(3,), note="--details").endswith("\n(--details)")
     lines = shown_table(TITLES, ROWS, UNLIMITED, left=(0, 3), drop=(3,)).splitlines()
-    assert lines[1:] == [
-        "dgemm_nn    4317  42.7 s  m 1-8192, n 1-7896, k 1-256",
-        "dlaswp04T    325  148 ms  -",
-    ]
+    assert lines[1] == "dgemm_nn    4317  42.7 s  m 1-8192, n 1-7896, k 1-256"
+    assert lines[2] == "dlaswp04T    325  148 ms  -"
 
 
 def test_caveats_are_one_line_with_their_count_and_the_way_to_all():
