@@ -31,6 +31,8 @@ def shown_table(
     aligned likewise, all in one table, and an empty cell is a dash, for programs that count them.
     """
     lines = [[str(cell) for cell in line] for line in (titles, *rows)]
+    if not lines[0]:
+        return ""
     if width >= UNLIMITED:
         lines, drop = [lines[0], *([cell or "-" for cell in line] for line in lines[1:])], ()
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
