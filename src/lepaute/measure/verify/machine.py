@@ -98,7 +98,7 @@ class MachineDrift:
         now = f"{' -> '.join(map(significant, self.gflops))} Gflop/s a core, {self.sentinels} sentinels"
         half = student_quantile(0.975, max(1, self.sentinels - 1)) * self.standard_error
         if not self.significant:
-            change = signed_percent(*((self.percent + shift) / 100.0 for shift in (0.0, -half, half)))
+            change = signed_percent(self.percent / 100.0, (self.percent - half) / 100.0, (self.percent + half) / 100.0)
             return f"No change of the machine's speed since its calibration is known: {change}; {now}."
         size, way = abs(self.percent), "slower" if self.percent > 0 else "faster"
         figure, bounds = value_and_interval(size, size - half, size + half)
