@@ -99,7 +99,7 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
     except Asked as problem:
         raise InputError(f"{problem}: it cannot be compared with a recording") from None
     numbers: dict[Made, int] = {}
-    theirs, made, rows, passed = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0, 0
+    theirs, made, rows, skips = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0, 0
     known = list(numbers)
     makes_communicators = trace.named(CREATIONS)
     for rank in range(application.ranks):
@@ -108,7 +108,7 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
         rows += len(calls)
         place = _first_difference(ours, calls, known)
         while place is not None and place < len(calls) and makes_communicators[at_row[place]]:
-            calls, at_row, passed = numpy.delete(calls, place), numpy.delete(at_row, place), passed + 1
+            calls, at_row, skips = numpy.delete(calls, place), numpy.delete(at_row, place), skips + 1
             place = _first_difference(ours, calls, known)
         if place is not None:
             line = lines(place) if place < len(ours) else ""
@@ -121,10 +121,9 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
                 other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[calls[place]].words}, at {at}"
             text = f"rank {rank}, call {place + 1}: {one} in {application.title}, {other} in {path.name}"
             return Checked(False, rows, text, rank, place + 1, line)
-    same = f"{application.title} makes the {counted(rows - passed, 'call')} of {path.name} on"
-    without = f"; left out: {counted(passed, 'call')} that make{'s' * (passed == 1)} communicators" if passed else ""
-    text = f"{same} {ranks_text(survey.ranks)}, in the same order with the same peers and sizes{without}"
-    return Checked(True, rows, text)
+    same = f"{application.title} makes the {counted(rows - skips, 'call')} of {path.name} on {ranks_text(survey.ranks)}"
+    without = f"; left out: {counted(skips, 'call')} that make{'s' * (skips == 1)} communicators" if skips else ""
+    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes{without}")
 
 
 def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[Made]) -> int | None:
