@@ -21,17 +21,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from farms.daemons import (
-    below,
-    free_ports,
-    listens,
-    missing_programs,
-    program,
-    signal_all,
-    start_daemon,
-    wait_gone,
-    with_variable,
-)
+from farms import daemons
 from support_limits import ran, wait_until
 
 #: Each pretended; a job of the tests computes nothing.
@@ -71,11 +61,11 @@ class SlurmFarm:
     def kill(self, name: str) -> None:
         """The node dies with all that ran on it, at once. Slurm notices after a while, or is told by `declare_down`."""
         daemon = self.daemons[name]
-        victims = [*below(daemon.pid), *step_daemons(self.folder / f"slurmd.{name}.log"), *self.processes(name)]
+        victims = [*daemons.below(daemon.pid), *step_daemons(self.folder / f"slurmd.{name}.log"), *self.processes(name)]
         daemon.kill()
-        signal_all(victims, signal.SIGKILL)
+        daemons.signal_all(victims, signal.SIGKILL)
         daemon.wait()
-        wait_gone(victims)
+        daemons.wait_gone(victims)
 
     def declare_down(self, name: str) -> None:
         """Slurm takes the node for dead now, as it does by itself some time after it died."""
@@ -83,8 +73,8 @@ class SlurmFarm:
 
     def processes(self, name: str) -> list[psutil.Process]:
         """What steps of jobs started on the node."""
-        ours = {process.pid for process in with_variable("SLURM_CONF", self.environment["SLURM_CONF"])}
-        return [process for process in with_variable("SLURMD_NODENAME", name) if process.pid in ours]
+        ours = {process.pid for process in daemons.with_variable("SLURM_CONF", self.environment["SLURM_CONF"])}
+        return [process for process in daemons.with_variable("SLURMD_NODENAME", name) if process.pid in ours]
 
     def _all_idle(self) -> bool:
         for daemon in (self.controller, *self.daemons.values()):
@@ -98,7 +88,7 @@ class SlurmFarm:
 def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
     """Slurm with nodes n1, n2, ... that are idle. Skips the test where it is not installed or we are not root."""
     wanted = ["slurmctld", "slurmd", "munged", "mungekey", "srun", "salloc", "scontrol", "sinfo", "squeue", "scancel"]
-    missing = missing_programs(wanted)
+    missing = daemons.missing_programs(wanted)
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (Debian: slurmctld, slurmd, slurm-client, munge)")
     if os.geteuid() != 0:
@@ -114,34 +104,35 @@ def slurm_farm(folder: Path, nodes: int = 4) -> Iterator[SlurmFarm]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        daemon = start_daemon(argv, folder / f"{name}.out", environment)
+        daemon = daemons.start_daemon(argv, folder / f"{name}.out", environment)
         started.append(daemon)
         return daemon
 
     try:
-        controller_port, *ports = free_ports(1 + nodes)
+        controller_port, *ports = daemons.free_ports(1 + nodes)
         configuration = _configuration(folder, sockets, controller_port, dict(zip(names, ports, strict=True)))
         (folder / "slurm.conf").write_text(configuration)
         (folder / "topology.conf").write_text(_topology(names))
         start("munged", _munged(folder, sockets))
         wait_until((sockets / "munge").exists, "munged")
-        controller = start("slurmctld", [program("slurmctld"), "-D", "-f", environment["SLURM_CONF"]])
+        controller = start("slurmctld", [daemons.program("slurmctld"), "-D", "-f", environment["SLURM_CONF"]])
         farm = SlurmFarm(folder, names, environment, controller)
         # A slurmd that finds no controller tries again only after a second.
-        wait_until(lambda: listens(controller_port) or controller.poll() is not None, "slurmctld")
+        wait_until(lambda: daemons.listens(controller_port) or controller.poll() is not None, "slurmctld")
         for name in names:
-            farm.daemons[name] = start(name, [program("slurmd"), "-D", "-N", name, "-f", environment["SLURM_CONF"]])
+            words = [daemons.program("slurmd"), "-D", "-N", name, "-f", environment["SLURM_CONF"]]
+            farm.daemons[name] = start(name, words)
         wait_until(farm._all_idle, "nodes of Slurm")
         yield farm
     finally:
-        children = [process for daemon in started if daemon.poll() is None for process in below(daemon.pid)]
+        children = [process for daemon in started if daemon.poll() is None for process in daemons.below(daemon.pid)]
         children += [process for name in names for process in step_daemons(folder / f"slurmd.{name}.log")]
         for daemon in started:
             daemon.kill()
             daemon.wait()
-        left = [*children, *with_variable("SLURM_CONF", environment["SLURM_CONF"])]
-        signal_all(left, signal.SIGKILL)
-        wait_gone(left)
+        left = [*children, *daemons.with_variable("SLURM_CONF", environment["SLURM_CONF"])]
+        daemons.signal_all(left, signal.SIGKILL)
+        daemons.wait_gone(left)
         shutil.rmtree(sockets, ignore_errors=True)
 
 
@@ -156,9 +147,9 @@ def step_daemons(log: Path) -> list[psutil.Process]:
 
 
 def _munged(folder: Path, sockets: Path) -> list[str]:
-    subprocess.run([program("mungekey"), "--create", "--keyfile", str(folder / "munge.key")], check=True)
+    subprocess.run([daemons.program("mungekey"), "--create", "--keyfile", str(folder / "munge.key")], check=True)
     return [
-        program("munged"),
+        daemons.program("munged"),
         "--foreground",
         "--force",  # it would insist on folders that everybody may enter
         f"--key-file={folder / 'munge.key'}",

@@ -75,6 +75,19 @@ def test_an_application_makes_the_calls_of_its_program(tmp_path: Path) -> None:
     )
 
 
+def test_what_makes_communicators_counts_where_the_application_makes_them_too(tmp_path: Path) -> None:
+    def preceded(rank: int) -> Rows:
+        made = [call(rank, "Cart_create", comm=0), call(rank, "Comm_dup", comm=0)]
+        return [*made, *rows_of(rank)]
+
+    found = lp.check(fixed(course), write(tmp_path / "run.parquet", [*preceded(0), *preceded(1)]))
+    assert found.same, found.text
+    assert found.text.startswith("Fixed makes the 33 calls of run.parquet")
+    assert found.text.endswith("; left out: 4 calls that make communicators")
+    found = lp.check(fixed(course), write(tmp_path / "run.parquet", [*preceded(0), *preceded(1)[:4]]))
+    assert (found.rank, found.call) == (1, 3)
+
+
 def without(place: int) -> Callable[[Rows], Rows]:
     return lambda rows: rows[:place] + rows[place + 1 :]
 
@@ -155,12 +168,15 @@ class Pair(lp.Application):
 """
 
 
-def test_predict_holds_an_application_against_a_recording_first(tmp_path, capsys, output_of):
+def test_predict_holds_an_application_against_a_recording_first(tmp_path, capsys):
     (tmp_path / "pair.py").write_text(PAIR)
     rows = [row for rank in (0, 1) for row in rows_of(rank)[:3]]
     write(tmp_path / "run.parquet", rows)
     command = ["predict", f"{tmp_path}/pair.py", "-p", "dahu", "--runs", "1", "--check", f"{tmp_path}/run.parquet"]
-    assert "Pair takes" in output_of(*command)
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert "Pair takes" in said.out
+    assert said.err.startswith("lepaute: Pair makes the 6 calls of run.parquet on 2 ranks")
     assert main([*command, "--size", "81"]) == 1
     said = capsys.readouterr()
     assert said.out == ""

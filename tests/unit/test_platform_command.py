@@ -27,8 +27,8 @@ DATA = Path(__file__).parent.parent / "data" / "platforms"
 def test_list_names_each_platform_with_its_size_and_show_what_is_modelled_and_where_it_comes_from(output_of):
     lines = output_of("platform", "list").splitlines()
     assert lines[0].startswith("7 platforms, for -p NAME; ")
-    assert lines[2].startswith("dahu-2019-04  32  32  Dahu in April 2019: the cooling of nodes 13 to 16 was failing")
-    assert lines[5].startswith("dahu-2020-01 (dahu)  32  32  ")
+    assert lines[2].split()[:6] == ["dahu-2019-04", "32", "32", "Dahu", "in", "April"]
+    assert lines[5].split()[:4] == ["dahu-2020-01", "(dahu)", "32", "32"]
     assert len(lines) == 9
     shown = output_of("platform", "show", DATA / "small.yaml", "--details")
     assert "1.000e-10 mnk - 1.000e-10 mn + 0.000002000; sd 1.000e-12 mnk, half-normal; 2 CPUs have their own" in shown

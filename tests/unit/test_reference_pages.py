@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,6 +141,19 @@ def test_every_exit_status_is_explained(pages: dict[str, str]) -> None:
     }  # fmt: skip
     leaves = {words for command in COMMANDS for words, _ in each_command(command.name, built(command.name)[0])}
     assert set(OF_COMMANDS) <= leaves
+
+
+def test_every_link_of_a_page_leads_to_a_file_or_stands_for_a_generated_page(pages: dict[str, str]) -> None:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    places = [
+        ((page.parent / to).resolve(), part)
+        for page in [ROOT / name for name in listed.split() if not name.startswith("changes/")]
+        for to, part in re.findall(r"\]\((?![a-z]+:)([^)\s#]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(places) > 500
+    folder = ROOT / "docs/reference"
+    assert [path for path, _ in places if not path.exists() or path in {folder / name for name in pages}] == []
+    assert {f"{part}.md" for path, part in places if path == folder / "index.md" and part} < pages.keys()
 
 
 def test_every_variable_that_the_package_reads_is_documented() -> None:

@@ -1,6 +1,7 @@
 """`lepaute why`: made runs whose course is known, what is planted in one of them, and what is refused."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -15,7 +16,7 @@ from lepaute.errors import InputError
 from lepaute.simulate.trace import Trace, trace_of_columns, write_trace
 from lepaute.simulate.trace.graph import Graph
 from lepaute.study.slow_job.course import course_of
-from lepaute.study.slow_job.explaining import explained
+from lepaute.study.slow_job.explaining import explained, facts_of
 from lepaute.study.slow_job.matching import matched
 from lepaute.study.slow_job.shares import _shapley, estimate
 
@@ -174,6 +175,17 @@ def test_what_is_planted_is_named_first_with_its_size(planted: dict[str, Any], w
     assert share.high is not None
     assert share.low - 0.005 <= really <= share.high + 0.005
     assert answer.state == "named"
+
+
+def test_what_takes_several_times_as_long_is_in_times_and_advice_names_its_cause() -> None:
+    answer, courses, _ = explained(made_run(99, node=2, factor=7.0, reduce=60.0), USUAL)
+    text = answer.answer
+    assert f"{1 + answer.excess.value:.1f} times as long as usual" in text
+    assert f"which adds {answer.causes[0].share.value:.2f} times the usual time (95 %: " in text
+    assert not re.search(r"\d{3}(\.\d)? %", text)
+    first, second = (text for name, text in facts_of(answer, courses) if name == "do")
+    assert first.startswith("computing of node c-3: ")
+    assert second.startswith("MPI_Allreduce of 8 bytes: ")
 
 
 def test_a_core_that_became_slow_has_the_moment() -> None:

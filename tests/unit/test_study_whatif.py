@@ -26,7 +26,7 @@ from lepaute.study.evaluation import Outcome, Point, Trial
 from lepaute.study.results import Results
 from lepaute.study.running import run_study
 from lepaute.study.schema import Study, study_of
-from lepaute.study.session import Session
+from lepaute.study.session import Estimate, Session
 from lepaute.study.whatif import WhatIfAnswer, whatif
 from lepaute.watch.store import open_store
 
@@ -256,6 +256,22 @@ def test_a_session_does_not_begin_what_is_more_than_its_budget() -> None:
         session(trials(1))
         with pytest.raises(InputError, match="8 simulations are needed"):
             session(trials(2))
+
+
+def test_what_is_known_already_is_what_will_be_known_before(where: str) -> None:
+    judged = [Trial(Point({"nb": 64, "scenario": "base"}), seed, repeat=1) for seed in (1, 2)]
+    for runs, known_before in ((2, 0), (3, 8)):
+        with open_store(where) as store, Session(configurations(), Results(store)) as session:
+            _, known, _ = session.missing(trials(runs) + judged)
+            session(trials(runs) + judged)
+            assert (known, session.reused, session.simulated) == (known_before, known_before, 4 * runs - known_before)
+
+
+def test_a_limit_of_time_is_announced_with_what_it_is_too_short_for() -> None:
+    known = Estimate(40, 40, 40, 40, 0, 2, 1.0, 80.0, study_share=0.5, trials=trials(10))
+    assert known.within(None) == known.within(80.0) == known.text
+    assert known.within(60.0).endswith("; budget.seconds ends it after about 60 s")
+    assert known.within(6.0).endswith("after about 44 s")  # 40 s judge, 4 s are one run of ten
 
 
 def test_a_simulation_is_run_once_whichever_study_asks(where: str) -> None:

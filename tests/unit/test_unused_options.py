@@ -68,3 +68,12 @@ def test_what_a_mode_does_not_use_is_refused_by_name(words: str, capsys: pytest.
     values = {name: value if isinstance(value, str) else str(value or 6) for name, value in defaults.items()}
     given = [name if options[name].is_flag else f"{name}={values[name]}" for name in unused]
     assert refused([*words.split(), *given], capsys).split(", ") == unused
+
+
+def test_hpl_without_a_grid_says_first_that_it_has_one_rank_and_which_grid_fills_the_nodes(capsys) -> None:
+    assert main(["predict", "hpl", "-p", "dahu", "--n", "1k", "--runs", "1"]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("lepaute: 1 rank, as there is no --grid; --grid 32x32 fills all nodes")
+    assert "1 simulated run; --runs 10 gives an interval" in said.out
+    assert main(["predict", "hpl", "-p", "dahu", "--n", "1k", "--grid", "1x1", "--runs", "1"]) == 0
+    assert "--grid" not in capsys.readouterr().err

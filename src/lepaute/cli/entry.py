@@ -89,7 +89,7 @@ def answer(error: BaseException) -> tuple[int, str]:
         return BAD_INPUT, f"{error or 'the other side does not answer'}"
     if isinstance(error, RecursionError):
         return BAD_INPUT, "the input is nested too deeply"
-    if isinstance(error, UnicodeEncodeError) and _has_surrogates(error):
+    if isinstance(error, UnicodeEncodeError) and "\ud800" <= error.object[error.start] <= "\udfff":
         return BAD_INPUT, f"{error.object[:200]!r} is not text in UTF-8; give another name or value"
     if isinstance(error, UnicodeDecodeError):
         return BAD_INPUT, f"a file that was read is not text in UTF-8 ({error.reason} at byte {error.start})"
@@ -138,10 +138,6 @@ def complain(message: str) -> None:
     line = f"lepaute: {_short(' '.join(message.split()), _MAX_CHARACTERS)}"
     with contextlib.suppress(OSError):
         print(folded(line, terminal_columns(sys.stderr), 2), file=sys.stderr, flush=True)
-
-
-def _has_surrogates(error: UnicodeEncodeError) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in error.object[error.start : error.end])
 
 
 def _short(text: str, most: int) -> str:

@@ -92,9 +92,11 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         outputs = {**files.outputs, "--plot": files_of(options.plot), **traces.outputs}
         check_outputs(outputs, inputs=[*simulation.inputs, *files.inputs, *placement.inputs], force=options.force)
         applications, from_file = applications_of(context, application, values, files, simulation.read)
-        for problem in filter(None, map(files.refutes, applications)):
-            complain(problem)
-            raise typer.Exit(1)
+        for is_same, text in filter(None, map(files.checked, applications)):
+            if not is_same:
+                complain(text)
+                raise typer.Exit(1)
+            note(f"lepaute: {text}")
         trace = _narrowed(traces.request(), applications)
         mapping = placement.on(simulation.read(), applications[0].threads_per_rank)
         others = alternatives(options.against or [], applications, simulation, placement)

@@ -76,8 +76,8 @@ def command(
     if plot is not None:
         line.plot(plot, source=f"{file.name}, {durations.name}", **axis_labels(durations))
     if report is not None:
-        given = {"--unit": unit, "--x": x, "--y": y, "--table": table, "--breakpoints": breakpoints}
-        words = [word for name, value in given.items() if value not in ("", None) for word in (name, str(value))]
+        settings = {"--unit": unit, "--x": x, "--y": y, "--table": table, "--breakpoints": breakpoints}
+        words = [word for name, value in settings.items() if value not in ("", None) for word in (name, str(value))]
         words += [word for condition in where or () for word in ("--where", condition)]
         words += [] if objective == "log" else ["--objective", objective]
         again = shlex.join(["lepaute", "segment", str(file), *words, "--report", str(report)])

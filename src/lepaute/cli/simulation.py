@@ -15,6 +15,7 @@ from lepaute.kit.options import TIME, option_field, options_of, word_of
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, settings_of
 from lepaute.kit.text import ranks_text, seconds
+from lepaute.simulate.apps.own.sides import balanced_sides
 
 if TYPE_CHECKING:
     from lepaute.simulate import Application, Layers, Mapping, PredictionRequest
@@ -241,7 +242,13 @@ def applications_of(
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         options = f"{missing[0].name} {missing[0].argument.upper()} and further options{instead}"
         raise InputError(f"no run of {application.about.title} is described: give {options}")
-    return list(dict.fromkeys(application(**values | one) for one in each)), False
+    made = list(dict.fromkeys(application(**values | one) for one in each))
+    if "p" in flags and not is_given(context, flags["p"].argument):
+        nodes, threads = platform().nodes, made[0].threads_per_rank
+        if (ranks := nodes.count * (nodes.cores // threads)) > 1:
+            rows, columns = sorted(balanced_sides(ranks, 2))
+            note(f"lepaute: 1 rank, as there is no --grid; --grid {rows}x{columns} fills all nodes of the platform")
+    return made, False
 
 
 def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:

@@ -27,12 +27,14 @@ def shown_table(
 
     On a terminal of `width` columns it fits: columns of `drop` are left out, the first of these first, until it does,
     and named below, or told of by `note`; if that is not enough, columns that still do not fit follow as further
-    tables, each with the first `keys`. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) cells are
-    two blanks apart, not padded, and an empty one is a dash, for programs that count columns.
+    tables, each with the first `keys`. A text of the last column is folded at blanks. Elsewhere (UNLIMITED) columns are
+    aligned likewise, all in one table, and an empty cell is a dash, for programs that count them.
     """
     lines = [[str(cell) for cell in line] for line in (titles, *rows)]
+    if not lines[0]:
+        return ""
     if width >= UNLIMITED:
-        return "\n".join("  ".join(cell or "-" for cell in line) for line in lines)
+        lines, drop = [lines[0], *([cell or "-" for cell in line] for line in lines[1:])], ()
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown, dropped = list(range(len(titles))), list[str]()
     for column in drop:

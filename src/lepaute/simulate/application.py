@@ -69,8 +69,8 @@ class Files:
         """The runs that the input file describes, `others` being what it does not decide; None without one."""
         return None
 
-    def refutes(self, application: "Application") -> str | None:
-        """What an input file says against an application, a line; None if it says nothing."""
+    def checked(self, application: "Application") -> tuple[bool, str] | None:
+        """Whether an application is as an input file has it, and a line on that; None if none was to be compared."""
         return None
 
     def report(self, predictions: "Sequence[Prediction]") -> str | None:

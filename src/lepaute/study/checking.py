@@ -75,7 +75,12 @@ class Checked:
         for name, factor in study.factors.items():
             if factor.levels is None:
                 lines.append(f"  {name}: {factor.bounds or factor.distribution} at {factor.path}")
-        return "\n".join([f"{self.file}: a {study.question} study that can be run: {self.takes.text}", *lines])
+        return "\n".join(
+            [
+                f"{self.file}: a {study.question} study that can be run: {self.takes.within(study.budget.seconds)}",
+                *lines,
+            ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a JSON object: what it takes, with all digits, and its factors as the file has them."""

@@ -230,7 +230,7 @@ def _session(
     session.expected = expected = rehearsed(session)
     wall_s = expected.wall_s
     if expected.missing and announce is not None and (wall_s is None or wall_s > 1.0):
-        announce(expected.text)
+        announce(expected.within(study.budget.seconds))
     if study.budget.seconds is not None and wall_s is None:
         raise InputError("how long emulations take is not known in advance; give budget.simulations and no seconds")
     if scheduler is None:

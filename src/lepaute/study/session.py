@@ -107,7 +107,7 @@ class Session:
         return [found[trial].outcome(trial, self.configurations) for trial in trials]
 
     def missing(self, trials: Sequence[Trial]) -> "tuple[list[tuple[Trial, Configuration]], int, dict[Point, str]]":
-        """The trials that would be simulated, how many others are known, and why points cannot be."""
+        """The trials that would be simulated, how many others of the study are known, and why points cannot be."""
         keyed: dict[str, tuple[Trial, Configuration]] = {}
         refused: dict[Point, str] = {}
         for trial in dict.fromkeys(trials):
@@ -118,7 +118,8 @@ class Session:
                 continue
             keyed.setdefault(configuration.key(trial), (trial, configuration))
         known = self.results.known(list(keyed))
-        return [made for key, made in keyed.items() if key not in known], len(known), refused
+        of_study = sum(keyed[key][0].is_of_study for key in known)
+        return [made for key, made in keyed.items() if key not in known], of_study, refused
 
     def _simulate(self, missing: "dict[Trial, Configuration]") -> dict[Trial, Simulated]:
         """The results of trials that are not known; written as they come."""
@@ -209,6 +210,14 @@ class Estimate:
             return None
         own, others = self.most / max(self.missing, 1), self.most_further / max(self.further, 1)
         return self.wall_s * max(1.0, self.study_share * own + (1.0 - self.study_share) * others)
+
+    def within(self, seconds: float | None) -> str:
+        """The text, and when budget.seconds ends it: after one run of each at least, and what judges it."""
+        if seconds is None or self.wall_s is None or self.wall_s <= seconds:
+            return self.text
+        runs = len({trial.seed for trial in self.trials}) or 1
+        least_s = 0.0 if self.most > self.missing else self.wall_s * (1.0 - self.study_share * (1.0 - 1.0 / runs))
+        return f"{self.text}; budget.seconds ends it after about {duration(max(seconds, least_s))}"
 
     @property
     def text(self) -> str:

@@ -72,7 +72,7 @@ class Corrected:
             chosen = ", the chosen one among them" if self.best in self.flagged else ""
             flags = f"; {len(self.flagged)} of {len(self.probability)} are not comparable by simulation alone{chosen}"
         return (
-            f"{self.best}: {with_interval(self.expected_s, self.low_s, self.high_s, 's')} after "
+            f"Best: {self.best}, {with_interval(self.expected_s, self.low_s, self.high_s, 's')} after "
             f"{counted(len(self.runs), 'real run')}, the best one with a probability of {sure:.0f} %; real runs take "
             f"{change_in_words(1.0 + self.bias, 'longer', 'less')} than simulated ones{flags}"
         )

@@ -1,5 +1,6 @@
 """Verdicts as sentences."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log, nan
@@ -93,24 +94,21 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
         return f"{left} and {right} were measured with no operation and size in common"
     if all(row.is_disturbed for row in rows):
         return f"{disturbed}: nothing is decided in {counted(len(rows), 'row')}; {scope}"
-    outcomes = [row.outcome for row in rows]
-    counts = [
-        f"{left} is faster in {outcomes.count('left faster')}",
-        f"{right} in {outcomes.count('right faster')}",
-        f"no difference above {100 * rows[0].margin:g} % in {outcomes.count('no difference above the margin')}",
-        f"{outcomes.count('undecided')} undecided",
-    ]
-    if untested := [row for row in rows if row.outcome == "untested"]:
-        counts.append(f"{len(untested)} not tested")
-    decision = Decision.of_several((row.decision for row in rows), "unknown")
+    of = Counter(row.outcome for row in rows)
+    counts = [f"{left} is faster in {of['left faster']}", f"{right} in {of['right faster']}"]
+    if equal := of["no difference above the margin"]:
+        counts.append(f"no difference above {100 * rows[0].margin:g} % in {equal}")
+    counts += [f"{of['undecided']} undecided"] * bool(of["undecided"])
     if not any(row.decision.is_decided for row in rows):
-        counts = ["none is decided", *counts[4:]]
+        counts = ["none is decided"]
+    counts += [f"{of['untested']} not tested"] * bool(of["untested"])
+    decision = Decision.of_several((row.decision for row in rows), "unknown")
     slow = [
         f"{name} has more slow calls in {count}"
         for name, side in ((left, "left"), (right, "right"))
         if (count := sum(row.slow_calls == side for row in rows))
     ]
-    if len(untested) == len(rows):
+    if of["untested"] == len(rows):
         return "; ".join([_took(rows, left, right), decision.words("", "", "", "not tested"), *slow, scope])
     return f"of {counted(len(rows), 'row')}, {', '.join([*counts, *slow])}; {scope}"
 

@@ -299,8 +299,8 @@ class KnownResults:
             among = ", with the measured one" if best is not real and any(one is real for one in sweep.bests) else ""
             number = len(sweep.bests)
             apart = f" (one of {number} that cannot be told apart{among})" if number > 1 else ""
-            longer = 100.0 * (measured_s[id(best)] / measured_s[id(real)] - 1.0)
-            took = "" if best is real else f", which took {longer:.1f} % longer"
+            ratio = measured_s[id(best)] / measured_s[id(real)]
+            took = "" if best is real else f", which took {times_as_long(ratio)} it"
             told[-1] += f"{'the same' if best is real else best.application.label}{apart}{took}."
         return told
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute.errors import InputError
 from lepaute.kit.later import pandas
-from lepaute.kit.text import significant
+from lepaute.kit.text import signed_percent, significant, with_interval
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
@@ -94,18 +94,15 @@ class MachineDrift:
 
     @property
     def sentence(self) -> str:
-        """This machine is 6.1 % ± 0.4 % slower than when it was calibrated (60 -> 56.5 Gflop/s a core)."""
-        now = " -> ".join(significant(rate) for rate in self.gflops)
+        """This machine is 6.1 % (95 %: 5.2 to 7.0 %) slower than when it was calibrated (60 -> 56.5 Gflop/s a core)."""
+        now = f"{' -> '.join(map(significant, self.gflops))} Gflop/s a core, {self.sentinels} sentinels"
+        half = student_quantile(0.975, max(1, self.sentinels - 1)) * self.standard_error
         if not self.significant:
-            return (
-                f"No change of the machine's speed since its calibration is known, by {self.sentinels} sentinels "
-                f"({self.percent:+.1f} % ± {self.standard_error:.1f}; {now} Gflop/s a core)."
-            )
-        way = "slower" if self.percent > 0 else "faster"
-        return (
-            f"This machine is {abs(self.percent):.1f} % ± {self.standard_error:.1f} {way} than when it was calibrated "
-            f"({now} Gflop/s a core, {self.sentinels} sentinels)."
-        )
+            change = signed_percent(self.percent / 100.0, (self.percent - half) / 100.0, (self.percent + half) / 100.0)
+            return f"No change of the machine's speed since its calibration is known: {change}; {now}."
+        size, way = abs(self.percent), "slower" if self.percent > 0 else "faster"
+        change = with_interval(size, size - half, size + half, "%")
+        return f"This machine is {change} {way} than when it was calibrated ({now})."
 
     def to_dict(self) -> dict[str, Any]:
         return {

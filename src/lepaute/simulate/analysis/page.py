@@ -9,19 +9,9 @@ from markupsafe import Markup
 from lepaute.kit.later import later
 from lepaute.kit.picture import BLUE, ORANGE, RED, RULE, SOFT, new_figure
 from lepaute.kit.report.page import anchor, figure_svg, render
-from lepaute.kit.text import counted, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.kit.text import counted, percent, ranks_text, seconds, time_unit
+from lepaute.simulate.analysis import critical_path as course
 from lepaute.simulate.analysis.analysing import Analysis
-from lepaute.simulate.analysis.critical_path import (
-    BLANK,
-    CALLS,
-    COLLECTIVE,
-    COMPUTES,
-    MESSAGE,
-    NO_CORE,
-    PIECES,
-    SLEEPS,
-    activities,
-)
 from lepaute.simulate.analysis.report import AT_RANK, Table, facts_of, tables_of
 from lepaute.simulate.trace.report import headline, node_name
 
@@ -35,7 +25,10 @@ else:
 _MAX_ROWS, _MAX_CALLS, _MAX_BARS, _MAX_CELLS = 200, 12, 64, 64
 #: Tables that stand open: the efficiencies, the path and the causes of waiting; others are folded.
 _OPEN = ("Efficiencies", "Critical path by what", "Wait states", "Ranks that are waited for")
-_COLOURS = {COMPUTES: BLUE, CALLS: ORANGE, MESSAGE: RED, COLLECTIVE: RED, NO_CORE: SOFT, SLEEPS: RULE, BLANK: RULE}
+#: Of a heat map and its scale, which from 50 on is an image, in other colours than those of the page.
+_SHADES = 48
+_COLOURS = dict.fromkeys((course.MESSAGE, course.COLLECTIVE), RED) | dict.fromkeys((course.SLEEPS, course.BLANK), RULE)
+_COLOURS |= {course.COMPUTES: BLUE, course.CALLS: ORANGE, course.NO_CORE: SOFT}
 
 
 def page(analysis: Analysis, command: str) -> str:
@@ -111,7 +104,7 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
     if not maps:
         return None
     figure = new_figure((3.7 * len(maps), 3.4), for_file=True)
-    shades = colors.LinearSegmentedColormap.from_list("", [colors.to_rgba(BLUE, 0.0), colors.to_rgba(BLUE)])
+    shades = colors.LinearSegmentedColormap.from_list("", [colors.to_rgba(BLUE, 0.0), colors.to_rgba(BLUE)], _SHADES)
     for axis, (up, across, unit_of, row, column, amount) in zip(
         figure.subplots(1, len(maps), squeeze=False)[0], maps, strict=True
     ):
@@ -120,12 +113,12 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
         cell_of = numpy.arange(len(numbers)) * cells // len(numbers)
         at = [cell_of[numpy.searchsorted(numbers, ends)] for ends in (row, column)]
         matrix = numpy.bincount(at[0] * cells + at[1], weights=amount, minlength=cells**2).reshape(cells, cells)
-        mesh = axis.pcolormesh(matrix, cmap=shades, vmin=0.0)
+        power = max(0, int(matrix.max()).bit_length() - 1) // 10 if unit_of == "bytes" else 0  # for round numbers
+        label = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")[power] if unit_of == "bytes" else unit_of
+        mesh = axis.pcolormesh(matrix / 1024.0**power, cmap=shades, vmin=0.0)
         scale = figure.colorbar(mesh, ax=axis, shrink=0.8)
         scale.ax.tick_params(labelsize=8)
-        scale.set_label(unit_of, fontsize=8)
-        if unit_of == "bytes":
-            scale.ax.yaxis.set_major_formatter(lambda size, _: size_text(size))
+        scale.set_label(label, fontsize=8)
         every = max(1, cells // 8)
         firsts = [int(numbers[cell_of == cell][0]) for cell in range(0, cells, every)]
         names = [node_name(analysis.trace, first) if up.startswith("node") else str(first) for first in firsts]
@@ -140,7 +133,7 @@ def _matrices_figure(analysis: Analysis) -> "Figure | None":
 
 def _path_figure(analysis: Analysis) -> "Figure":
     path, trace = analysis.path, analysis.trace
-    words = activities(path, trace)
+    words = course.activities(path, trace)
     by_call = [(name, time_s) for (name,), time_s in path.seconds_by(words).items()][:_MAX_CALLS]
     unit, factor = time_unit(by_call[0][1] if by_call else 1.0)
     figure = new_figure((9.0, 2.6 + 0.3 * max(len(by_call), 3)), for_file=True)
@@ -174,7 +167,7 @@ def _draw_ranks(axis: Any, analysis: Analysis) -> None:
         groups = group_of[numpy.searchsorted(numbers, path.rank[mask])]
         height = numpy.bincount(groups, weights=path.duration_s[mask], minlength=bars) * factor
         if height.any():
-            axis.bar(range(bars), height, 0.84, bottom=base, color=_COLOURS[piece], label=PIECES[piece])
+            axis.bar(range(bars), height, 0.84, bottom=base, color=_COLOURS[piece], label=course.PIECES[piece])
         base += height
     every = max(1, bars // 16)
     firsts = [int(numbers[group_of == group][0]) for group in range(0, bars, every)]

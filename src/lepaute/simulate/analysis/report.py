@@ -9,24 +9,15 @@ import numpy
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, folded, in_common_unit, percent, ranks_text, seconds, size_text
+from lepaute.simulate.analysis import critical_path as course
 from lepaute.simulate.analysis.analysing import Analysis
-from lepaute.simulate.analysis.critical_path import (
-    CALLS,
-    COLLECTIVE,
-    COMPUTES,
-    MESSAGE,
-    NO_CORE,
-    PIECES,
-    SLEEPS,
-    activities,
-)
 from lepaute.simulate.analysis.efficiency import Efficiencies
 from lepaute.simulate.analysis.regions import Region
 from lepaute.simulate.trace.report import headline, node_name
 from lepaute.simulate.trace.traffic import Pairs
 
 #: Pieces of a path that are at a rank, not between two.
-AT_RANK = (COMPUTES, CALLS, NO_CORE, SLEEPS)
+AT_RANK = (course.COMPUTES, course.CALLS, course.NO_CORE, course.SLEEPS)
 _MAX_ROWS = 6
 #: Of the ranks' time: causes of less waiting are in the table alone.
 _MIN_SHARE = 0.0005
@@ -58,7 +49,7 @@ def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
     trace, path = analysis.trace, analysis.path
     pieces = path.seconds_by(path.piece)
     by_rank = path.seconds_by(path.rank, where=numpy.isin(path.piece, AT_RANK))
-    parts = ", ".join(f"{_share(time_s, path.length_s)} {PIECES[piece]}" for (piece,), time_s in pieces.items())
+    parts = ", ".join(f"{_share(time_s, path.length_s)} {course.PIECES[piece]}" for (piece,), time_s in pieces.items())
     busiest = next(iter(by_rank), None)
     at = "" if busiest is None else f"; {_share(by_rank[busiest], path.length_s)} is on rank {busiest[0]}"
     causes: dict[str, float] = {}
@@ -117,10 +108,14 @@ def efficiency_table(analysis: Analysis) -> Table:
 
 def path_tables(analysis: Analysis) -> list[Table]:
     path, trace = analysis.path, analysis.trace
-    at_rank, moving, met = numpy.isin(path.piece, AT_RANK), path.piece == MESSAGE, path.piece == COLLECTIVE
+    at_rank, moving, met = (
+        numpy.isin(path.piece, AT_RANK),
+        path.piece == course.MESSAGE,
+        path.piece == course.COLLECTIVE,
+    )
     links = (path.origin, path.receiver)
     parts = [
-        ("by what it goes through", ("what",), path.seconds_by(activities(path, trace))),
+        ("by what it goes through", ("what",), path.seconds_by(course.activities(path, trace))),
         ("by rank: computing and calls", ("rank",), path.seconds_by(path.rank, where=at_rank)),
         ("by link: messages", ("from rank", "to rank"), path.seconds_by(*links, where=moving)),
         ("in collective operations, by who came last", ("rank",), path.seconds_by(path.origin, where=met)),
@@ -200,7 +195,7 @@ def _share(time_s: float, of_s: float) -> str:
 def analysis_dict(analysis: Analysis) -> dict[str, Any]:
     """All of it for JSON; seconds and bytes."""
     path, waits, trace = analysis.path, analysis.waits, analysis.trace
-    moving, met = path.piece == MESSAGE, path.piece == COLLECTIVE
+    moving, met = path.piece == course.MESSAGE, path.piece == course.COLLECTIVE
     links = path.seconds_by(path.origin, path.receiver, where=moving)
     columns: list[Efficiencies] = [analysis.efficiencies, *([analysis.on] if analysis.on else [])]
     document = {
@@ -210,8 +205,10 @@ def analysis_dict(analysis: Analysis) -> dict[str, Any]:
         "late": analysis.late,
         "critical_path": {
             "length_s": path.length_s,
-            "pieces_s": {PIECES[piece]: time_s for (piece,), time_s in path.seconds_by(path.piece).items()},
-            "activities_s": {name: time_s for (name,), time_s in path.seconds_by(activities(path, trace)).items()},
+            "pieces_s": {course.PIECES[piece]: time_s for (piece,), time_s in path.seconds_by(path.piece).items()},
+            "activities_s": {
+                name: time_s for (name,), time_s in path.seconds_by(course.activities(path, trace)).items()
+            },
             "ranks": [
                 {"rank": rank, "time_s": time_s}
                 for (rank,), time_s in path.seconds_by(path.rank, where=numpy.isin(path.piece, AT_RANK)).items()

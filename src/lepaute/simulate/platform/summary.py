@@ -56,8 +56,8 @@ def _lines(platform: Platform) -> Iterator[str]:
     if (sentinel := platform.sentinel) is not None:
         yield (
             f"sentinel  dgemm({sentinel.m}, {sentinel.n}, {sentinel.k}) on all cores: "
-            f"{significant(sentinel.gflops, 4)} Gflop/s a core ± {_percent(sentinel.relative_error)}, until "
-            f"{sentinel.ended}"
+            f"{significant(sentinel.gflops, 4)} Gflop/s a core, standard error {_percent(sentinel.relative_error)}, "
+            f"until {sentinel.ended}"
         )
     if (slow := platform.slow_state) is not None:
         yield f"slow      {slow.text}" + (f": {slow.source}" if slow.source else "")
@@ -332,4 +332,4 @@ def _days_briefly(platform: Platform) -> str:
         return "drawn from the population"
     if days is None:
         return "not modelled: intervals are narrower than the spread of real runs"
-    return f"differ by ± {percent(days.common_relative_sd)}, a CPU by ± {percent(days.cpu_relative_sd)} of its own (sd)"
+    return f"standard deviation {percent(days.common_relative_sd)}; of a CPU's own {percent(days.cpu_relative_sd)}"

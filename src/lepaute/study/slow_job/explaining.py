@@ -13,7 +13,7 @@ from lepaute.errors import InputError
 from lepaute.kit.later import later
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.numbers import path_of
-from lepaute.kit.text import counted, moment, percent
+from lepaute.kit.text import counted, moment, percent, ranks_text, significant, time_unit
 from lepaute.simulate.trace import Trace, read_trace
 from lepaute.simulate.trace.compare import parameters_that_differ
 from lepaute.simulate.trace.report import headline
@@ -23,7 +23,7 @@ from lepaute.study.slow_job.course import ASLEEP, CALL, COLLECTIVE, COMPUTE, MES
 from lepaute.study.slow_job.matching import Pieces, matched
 from lepaute.study.slow_job.shares import Estimate, estimate, shares
 from lepaute.study.slow_job.suspects import MIN_USUAL, NODE, Group, Suspect, suspects_of
-from lepaute.study.slow_job.wording import advice_of, group_text, sentence_of, share_text
+from lepaute.study.slow_job.wording import advice_of, group_text, ratio_text, sentence_of, share_text
 
 if TYPE_CHECKING:
     from lepaute.study.slow_job import support
@@ -55,6 +55,7 @@ class Cause:
     """Something that took longer than chance explains, and made the run longer.
 
     sentence   : what;  share : of the usual time that it adds, with a 95 % interval
+    subject    : what it is about, in a few words
     part, axis, place : of the run, by what it is named, and nodes or ranks (`place` of a link: its two nodes)
     ratio      : of its time to the usual, all pieces together;  p_value : corrected for all tests
     since_s    : seconds from the beginning, None: all the time, or not known
@@ -63,6 +64,7 @@ class Cause:
 
     sentence: str
     share: Estimate
+    subject: str
     part: str
     axis: str
     name: str
@@ -101,9 +103,11 @@ class SlowJob:
 
     @property
     def answer(self) -> str:
-        """18 % longer than usual (chance alone: up to 5 %). Node n17 computes 12 % slower: 14 % (95 %: 11 to 17 %)."""
-        way = "longer" if self.excess.value >= 0 else "shorter"
-        text = f"{percent(abs(self.excess.value))} {way} than usual"
+        """18.2 % longer than usual (chance alone: up to 4.1 %). Node n17 computes 12 % slower, which adds 14.0 %
+        (95 %: 11.2 to 16.9 %)."""
+        value = self.excess.value
+        text = f"{percent(abs(value))} {'longer' if value >= 0 else 'shorter'} than usual"
+        text = text if value < 1 else f"{ratio_text(1 + value)} as usual"
         if self.chance is None:
             return f"{text}; one usual run does not show what is chance, so nothing is decided: record more"
         text += f" (chance alone: up to {percent(self.chance)})"
@@ -113,10 +117,10 @@ class SlowJob:
             few = len(self.usual_s) < MIN_USUAL
             why = f"{counted(len(self.usual_s), 'usual run')} are too few: record more" if few else self._where()
             return f"{text}, but no cause stands out; {why}"
-        named = [f"{cause.sentence}{_or_else(cause)}: {_share(cause.share)}" for cause in self.causes]
+        named = [f"{cause.sentence}{_or_else(cause)}, which adds {share_text(cause.share)}" for cause in self.causes]
         remainder = self.remainder
         if remainder.low is not None and remainder.low > 0:
-            end = f"A further {_share(remainder)} has no cause that stands out; {self._where()}"
+            end = f"A further {share_text(remainder)} has no cause that stands out; {self._where()}"
         elif abs(remainder.value) < SHOWN:
             end = "Nothing else differs from chance"
         else:
@@ -125,19 +129,15 @@ class SlowJob:
 
     def _where(self) -> str:
         part, share = max(self.remainder_by_part.items(), key=lambda item: item[1].value)
-        return f"most of it is in {part}, {_share(share)}"
+        return f"most of it is in {part}, {share_text(share)}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {"answer": self.answer, **asdict(self)}
 
     def _repr_html_(self) -> str:
-        facts = [(cause.sentence, _share(cause.share)) for cause in self.causes]
+        facts = [(cause.sentence, share_text(cause.share)) for cause in self.causes]
         return facts_html(self.answer, facts, self.caveats)
-
-
-def _share(share: Estimate) -> str:
-    return share_text(share.value, share.low, share.high)
 
 
 def _or_else(cause: Cause) -> str:
@@ -299,6 +299,7 @@ def _cause(trace: Trace, pieces: Pieces, suspect: Suspect, share: Estimate) -> C
     return Cause(
         sentence_of(trace, suspect, _slow_ranks(trace, pieces, group), _since_text(trace, pieces, since_s)),
         share,
+        group_text(trace, group),
         group.part,
         group.axis,
         group.name,
@@ -372,14 +373,18 @@ def _since_text(trace: Trace, pieces: Pieces, since_s: float | None) -> str:
 def facts_of(answer: SlowJob, courses: Sequence[Course]) -> list[tuple[str, str]]:
     """What the answer rests on, for the lines below it."""
     times = numpy.array(answer.usual_s)
-    spread = f", {times.min():.4g} to {times.max():.4g} s" if len(times) > 1 else ""
+    unit, factor = time_unit(float(times.mean()))
+    run, usual, least, most = (
+        significant(time_s * factor, 4) for time_s in (answer.time_s, times.mean(), times.min(), times.max())
+    )
+    span = f", {least} to {most} {unit}" if len(times) > 1 else ""
     facts = [
-        ("run", f"{headline(courses[0].trace)}, {counted(len(courses[0].ranks), 'rank')}: {answer.time_s:.4g} s"),
-        ("usual", f"{counted(len(times), 'run')}: {times.mean():.4g} s{spread}"),
+        ("run", f"{headline(courses[0].trace)}, {ranks_text(len(courses[0].ranks))}: {run} {unit}"),
+        ("usual", f"{counted(len(times), 'run')}: {usual} {unit}{span}"),
     ]
-    facts += [("do", cause.advice[:1].lower() + cause.advice[1:]) for cause in answer.causes]
+    facts += [("do", f"{cause.subject}: {cause.advice}") for cause in answer.causes]
     facts += [
-        ("beside", f"{cause.sentence}, with no certain effect: {_share(cause.share)}") for cause in answer.harmless
+        ("beside", f"{cause.sentence}, with no certain effect: {share_text(cause.share)}") for cause in answer.harmless
     ]
     facts += [("store", text) for text in answer.known]
     return facts

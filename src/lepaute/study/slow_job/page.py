@@ -17,7 +17,6 @@ from lepaute.simulate.trace.timeline import evenly
 from lepaute.study.slow_job.course import Course
 from lepaute.study.slow_job.explaining import Cause, SlowJob, facts_of
 from lepaute.study.slow_job.matching import Pieces
-from lepaute.study.slow_job.shares import Estimate
 from lepaute.study.slow_job.suspects import RANK
 from lepaute.study.slow_job.wording import share_text
 
@@ -33,7 +32,7 @@ def page(answer: SlowJob, courses: Sequence[Course], pieces: Pieces, command: st
     """The page; pieces: of the first course; command: that makes it again."""
     causes = [_row(cause) for cause in answer.causes]
     harmless = [_row(cause) for cause in answer.harmless]
-    remainders = [{"part": name, "adds": _share(share)} for name, share in answer.remainder_by_part.items()]
+    remainders = [{"part": name, "adds": share_text(share)} for name, share in answer.remainder_by_part.items()]
     facts = facts_of(answer, courses)
     named = _ranks_named(answer, courses[0])
     ranks = _ranks_shown(named, courses[0])
@@ -77,15 +76,11 @@ def _times(answer: SlowJob) -> list[tuple[str, float]]:
 def _row(cause: Cause) -> dict[str, Any]:
     return {
         "what": cause.sentence,
-        "or else": "; ".join(cause.or_else),
-        "adds": _share(cause.share),
-        "p-value, corrected": p_text(cause.p_value).removeprefix("p = "),
+        **({"or else": "; ".join(cause.or_else)} if cause.or_else else {}),
+        "adds": share_text(cause.share),
+        "p, corrected": p_text(cause.p_value).removeprefix("p = "),
         "what to do": cause.advice,
     }
-
-
-def _share(share: Estimate) -> str:
-    return share_text(share.value, share.low, share.high)
 
 
 def _ranks_named(answer: SlowJob, course: Course) -> list[int]:

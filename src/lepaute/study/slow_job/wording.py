@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from lepaute.kit.text import percent, seconds, significant
+from lepaute.kit.text import percent, seconds, significant, with_interval
 from lepaute.simulate.trace import Trace
 from lepaute.simulate.trace.gantt import ranges_text
 from lepaute.simulate.trace.report import node_name
 from lepaute.study.slow_job.course import ASLEEP, COLLECTIVE, COMPUTE, MESSAGE, NO_CORE
+from lepaute.study.slow_job.shares import Estimate
 from lepaute.study.slow_job.suspects import EVERYWHERE, LINK, NODE, OPERATION, RANK, SITE, Group, Suspect
 
 #: Characters of the names of nodes of ranks that a sentence has.
@@ -58,7 +59,9 @@ def group_text(trace: Trace, group: Group) -> str:
     """The group as a subject, where it is another explanation: computing of node n17."""
     what = group.name or {COMPUTE: "computing", MESSAGE: "messages"}.get(group.part, group.part)
     place = place_text(trace, group)
-    return f"{what} {place}" if group.axis == LINK else f"{what} of {place}" if place else f"{what} everywhere"
+    if not place:
+        return what if group.name else f"{what} everywhere"
+    return f"{what} {place}" if group.axis == LINK else f"{what} of {place}"
 
 
 def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: str) -> str:
@@ -72,7 +75,7 @@ def sentence_of(trace: Trace, suspect: Suspect, on_ranks: Sequence[int], since: 
         text = f"{who} {doing} {seconds(usual + suspect.extra_s)}, usually {seconds(usual)}{when}"
     elif group.part == COMPUTE and group.axis in (NODE, RANK):
         verb = "compute" if group.axis == RANK and len(group.place) > 1 else "computes"
-        text = f"{place} {verb} {slowdown_text(suspect.ratio)}{_on(on_ranks, group)}{when}"
+        text = f"{place} {verb} {ratio_text(suspect.ratio, 'slower')}{_on(on_ranks, group)}{when}"
     elif group.part == COMPUTE:
         text = f"{group.name or 'computing'} takes {ratio_text(suspect.ratio)} on all ranks{when}"
     else:
@@ -91,20 +94,15 @@ def _on(ranks: Sequence[int], group: Group) -> str:
     return f" on rank{'s' * (len(ranks) > 1)} {ranges_text(ranks)}"
 
 
-def slowdown_text(ratio: float) -> str:
-    """12 % slower, 2.5 times slower is not said: takes 2.5 times as long."""
-    return f"{significant(100 * (ratio - 1), 2)} % slower" if ratio < 2 else f"{significant(ratio, 2)} times as long"
-
-
-def ratio_text(ratio: float) -> str:
+def ratio_text(ratio: float, more: str = "longer") -> str:
     """12 % longer, or 2.5 times as long."""
-    return f"{significant(100 * (ratio - 1), 2)} % longer" if ratio < 2 else f"{significant(ratio, 2)} times as long"
+    return f"{significant(100 * (ratio - 1), 2)} % {more}" if ratio < 2 else f"{significant(ratio, 2)} times as long"
 
 
-def share_text(value: float, low: float | None, high: float | None) -> str:
-    """14 % (95 %: 11 to 17 %); the value alone where nothing more is known."""
-    if low is None or high is None:
-        return percent(value)
-    decimals = 0 if high - low >= 0.1 else 1
-    figures = [f"{100 * number:.{decimals}f}" for number in (value, low, high)]
-    return f"{figures[0]} % (95 %: {figures[1]} to {figures[2]} %)"
+def share_text(share: Estimate) -> str:
+    """14.0 % (95 %: 11.2 to 16.9 %), 4.11 times the usual time (95 %: 4.02 to 4.20), or without an interval."""
+    value, low, high = share.value, share.low, share.high
+    if value < 1:
+        return percent(value) if low is None or high is None else with_interval(100 * value, 100 * low, 100 * high, "%")
+    figure, *bounds = (significant(end) for end in (value, low, high) if end is not None)
+    return f"{figure} times the usual time{f' (95 %: {bounds[0]} to {bounds[-1]})' if bounds else ''}"

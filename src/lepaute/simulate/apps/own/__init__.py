@@ -57,11 +57,11 @@ class OwnFiles(applications.Files):
     def inputs(self) -> list[Path | None]:
         return [self.check]
 
-    def refutes(self, application: applications.Application) -> str | None:
+    def checked(self, application: applications.Application) -> tuple[bool, str] | None:
         if self.check is None:
             return None
         checked = checking.checked(application, self.check)  # type: ignore[arg-type]
-        return None if checked.same else checked.text
+        return checked.same, checked.text
 
 
 class OwnBehaviour(LaidBehaviour):
@@ -256,7 +256,8 @@ def check(application: Application, recording: "str | PathLike[str]") -> "checki
     same order, with the same peers, tags, sizes and communicators.
 
     MPI_Wait, MPI_Waitall and tests are the same where they end as many requests; MPI_Sendrecv is an irecv, an isend and
-    a wait for both. Looks for messages that found nothing count as little as computing does.
+    a wait for both. Looks for messages that found nothing count as little as computing does, and what makes a
+    communicator, such as MPI_Cart_create, where the application has no `split` for it.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from lepaute.simulate.apps.replay.collectives import BASE_OF, OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
 from lepaute.simulate.trace import read_trace
-from lepaute.simulate.trace.messages import completions
+from lepaute.simulate.trace.messages import CREATIONS, completions
 from lepaute.simulate.trace.table import NOBODY
 
 if TYPE_CHECKING:
@@ -99,26 +99,31 @@ def checked(application: "Application", recording: "str | PathLike[str]") -> Che
     except Asked as problem:
         raise InputError(f"{problem}: it cannot be compared with a recording") from None
     numbers: dict[Made, int] = {}
-    theirs, made, rows = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0
+    theirs, made, rows, skips = _made_of_recording(recorded, numbers), _made_of_program(laying, numbers), 0, 0
     known = list(numbers)
+    makes_communicators = trace.named(CREATIONS)
     for rank in range(application.ranks):
-        mine, lines = made(rank)
-        found, at_row = theirs(rank)
-        rows += len(found)
-        place = _first_difference(mine, found, known)
+        ours, lines = made(rank)
+        calls, at_row = theirs(rank)
+        rows += len(calls)
+        place = _first_difference(ours, calls, known)
+        while place is not None and place < len(calls) and makes_communicators[at_row[place]]:
+            calls, at_row, skips = numpy.delete(calls, place), numpy.delete(at_row, place), skips + 1
+            place = _first_difference(ours, calls, known)
         if place is not None:
-            line = lines(place) if place < len(mine) else ""
+            line = lines(place) if place < len(ours) else ""
             one = other = "nothing more"
-            if place < len(mine):
-                one = f"{known[mine[place]].code}{known[mine[place]].words} ({line})"
-            if place < len(found):
+            if place < len(ours):
+                one = f"{known[ours[place]].code}{known[ours[place]].words} ({line})"
+            if place < len(calls):
                 row = at_row[place]
                 at = seconds(float(trace.start_s[row]))
-                other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[found[place]].words}, at {at}"
+                other = f"{trace.names[trace.name[row]].removesuffix('_arrival')}{known[calls[place]].words}, at {at}"
             text = f"rank {rank}, call {place + 1}: {one} in {application.title}, {other} in {path.name}"
             return Checked(False, rows, text, rank, place + 1, line)
-    same = f"{application.title} makes the {counted(rows, 'call')} of {path.name} on {ranks_text(application.ranks)}"
-    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes")
+    same = f"{application.title} makes the {counted(rows - skips, 'call')} of {path.name} on {ranks_text(survey.ranks)}"
+    without = f"; left out: {counted(skips, 'call')} that make{'s' * (skips == 1)} communicators" if skips else ""
+    return Checked(True, rows, f"{same}, in the same order with the same peers and sizes{without}")
 
 
 def _first_difference(mine: "NDArray[Any]", theirs: "NDArray[Any]", known: list[Made]) -> int | None:

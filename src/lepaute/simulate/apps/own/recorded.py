@@ -61,10 +61,10 @@ class Recorded:
 
     @property
     def proviso(self) -> str:
-        if self.factor is None or self.factor.known or self._platform is None:
+        if self.factor is None or self._platform is None:
             return ""
-        times = f"{self.factor.low:g} to {self.factor.high:g} times as long as recorded"
-        return f"on {self._platform.name}, its code taking {times}"
+        times = f", its code taking {self.factor.low:g} to {self.factor.high:g} times as long as recorded"
+        return f"on {self._platform.name}{'' if self.factor.known else times}"
 
     @property
     def warnings(self) -> list[str]:
