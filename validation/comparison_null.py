@@ -11,6 +11,12 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   added when the other program had shown not to change medians; periodic: 6 campaigns of 16 mpiruns, 5 µs longer in
   every third, fourth or fifth mpirun; 2.57 standard errors;
 * beside it the usual order, all of one library first, and the test of Mann and Whitney, without blocks.
+
+From what other studies recorded, after a first look at it: 300 campaigns of a library with itself by 24 of its 30
+mpiruns of `mpi_benchmarking.py`, in blocks of 8 with labels drawn anew, 4 rows: at most 5 % say anything, of which 1 %
+that a side has more slow calls. CI: the 30 trials of `comparison_spread.py` are days; 40 builds a number of days of
+baselines, all drawn from trials of one library (builds of which every mpirun was disturbed cannot be red and do not
+count): at most 4 red; beside it how many are that take 20 % longer.
 """
 
 import contextlib
@@ -22,8 +28,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from scipy.stats import binom
 from support.mpi_campaigns import judged, measured, numbers, prefix
 from support.report import Goal, close, in_scratch, options_of, run_main, say, stored_parts
+
+from lepaute.measure.compare.baseline import day_verdicts
+from lepaute.measure.compare.summaries import mpirun_summaries
+from lepaute.measure.compare.verdicts import verdicts
+from lepaute.measure.compare.wording import gate
+from lepaute.stats.aligned_ranks import BLOCK
 
 STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")
@@ -34,7 +47,7 @@ CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
 MPIRUNS = {"same": 12, "disturbed": 18, "slowed": 18, "periodic": 16}
 #: Campaigns with a decided row, at most; standard errors.
 LIMITS = {"same": (3, 2.093), "disturbed": (1, 3.182), "slowed": (1, 3.182), "periodic": (1, 2.571)}
-LEVEL = 0.05
+LEVEL, SEED = 0.05, 53
 #: Waits after Bcast and Allreduce while a file is there.
 SHIM = """
 #include <mpi.h>
@@ -65,6 +78,8 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
     return result;
 }
 """
+#: Of recorded ones: campaigns, and their mpiruns; builds, and days of baselines.
+RECORDED, MPIRUNS_RECORDED, BUILDS, DAYS = 300, 24, 40, (4, 7, 14)
 TITLE = """## A library compared with itself
 
 `validation/comparison_null.py`: Debian's Open MPI and MPICH under two prefixes each, on this machine, which other \
@@ -80,7 +95,9 @@ def main() -> int:
     measures = {kind: partial(in_scratch, "comparison-null-", campaigns, kind) for kind in CAMPAIGNS}
     table = pandas.concat(stored_parts(options, STUDY, "kind", measures, options.own.kind), ignore_index=True)
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
-    return close(options, STUDY, goals_of(results), page(results))
+    tables = options.table("mpi_benchmarking_mpiruns", "csv.gz"), options.table("comparison_spread", "csv.gz")
+    goals = [*goals_of(results), *slow_goals(pandas.read_csv(tables[0])), *build_goals(pandas.read_csv(tables[1]))]
+    return close(options, STUDY, goals, page(results))
 
 
 def campaigns(kind: str, folder: Path) -> pandas.DataFrame:
@@ -178,6 +195,55 @@ def goals_of(results: pandas.DataFrame) -> list[Goal]:
         what, allowed = f"{kind}: rows with p <= 0.05 before the correction", f"5 % -+ {100 * factor * error:.1f}"
         is_met = bool(abs(share - LEVEL) <= factor * error)
         goals.append(Goal(what, allowed, f"{100 * share:.1f} % of {len(mine)}", is_met))
+    return goals
+
+
+def slow_goals(calls: pandas.DataFrame) -> list[Goal]:
+    """Campaigns that say anything of a library against itself; calls: of recorded mpiruns."""
+    known = calls.assign(form="blocking", duration_s=1e-9 * calls["local_ns"], block=0)
+    summaries, rng, says = mpirun_summaries(known), np.random.default_rng(SEED), []
+    for number in range(RECORDED):
+        every = summaries[summaries["library"] == LIBRARIES[number % 2]]
+        mpiruns = np.sort(rng.permutation(every["mpirun"].unique())[:MPIRUNS_RECORDED])
+        labels = [rng.permutation(["first", "second"] * BLOCK) for _ in range(MPIRUNS_RECORDED // (2 * BLOCK))]
+        label = dict(zip(mpiruns.tolist(), np.concatenate(labels).tolist(), strict=True))
+        table = every[every["mpirun"].isin(mpiruns)]
+        place = np.searchsorted(mpiruns, table["mpirun"]) // (2 * BLOCK)
+        said = verdicts(table.assign(library=table["mpirun"].map(label), block=place), "first", "second")
+        says.append([any(row.slow_calls for row in said), any(row.p_corrected <= LEVEL for row in said)])
+    slow, decided = np.array(says).T
+    what = "recorded mpiruns of one library: campaigns with"
+    return [
+        at_most_of(f"{what} more slow calls on a side", 0.01, slow),
+        at_most_of(f"{what} a decided row", LEVEL, decided),
+    ]
+
+
+def at_most_of(what: str, share: float, seen: np.ndarray) -> Goal:
+    """As many as 97.5 % of such shares have at most."""
+    most = int(binom.ppf(0.975, len(seen), share))
+    return Goal(what, f"at most {most} of {len(seen)}", f"{seen.sum()} of {len(seen)}", bool(seen.sum() <= most))
+
+
+def build_goals(trials: pandas.DataFrame) -> list[Goal]:
+    """Null builds that are red against days of baselines, and builds that take a fifth longer."""
+    trials = trials.assign(operation="Bcast", form="blocking", disturbed=trials["disturbed"].astype(bool))
+    quiet = trials[~trials["disturbed"]].groupby("library")["trial"].unique()
+    goals, rng = [], np.random.default_rng(SEED)
+    for days in DAYS:
+        red = {1.0: 0, 1.2: 0}
+        for number in range(BUILDS):
+            of = trials[trials["library"] == LIBRARIES[number % 2]]
+            build = rng.choice(quiet[LIBRARIES[number % 2]])
+            others = rng.permutation(np.setdiff1d(of["trial"].unique(), build))[:days]
+            table = of[of["trial"].isin([build, *others])]
+            new = table["trial"] == build
+            table = table.assign(library=np.where(new, "new", "baseline"), block=table["trial"])
+            for longer in red:
+                times_s = table["median_s"] * np.where(new, longer, 1.0)
+                red[longer] += gate(day_verdicts(table.assign(median_s=times_s), "new"), "new", 0.05).status() == 1
+        what = f"null builds that are red against {days} days"
+        goals.append(Goal(what, f"at most 4 of {BUILDS}", f"{red[1.0]}; 20 % slower: {red[1.2]}", red[1.0] <= 4))
     return goals
 
 

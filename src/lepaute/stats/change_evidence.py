@@ -393,8 +393,11 @@ class ChangeEvidence:
 
     def evidence(self) -> Floats:
         """E of each stream, shape (streams,): 1 before anything was judged."""
-        left = HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
-        return np.asarray(self.products.mean(axis=1) + left, dtype=np.float64)
+        return self.evidence_so_far() + HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
+
+    def evidence_so_far(self) -> Floats:
+        """E of each stream without the weight of changes that are still to come."""
+        return np.asarray(self.products.mean(axis=1), dtype=np.float64)
 
     def _held(self) -> Booleans:
         """Streams that are not to learn; a level that follows seasons always does."""

@@ -58,7 +58,7 @@ class SmallChanges(ChangeEvidence):
 
     def evidence(self) -> Floats:
         """S of each stream."""
-        return np.asarray(self.products.mean(axis=1), dtype=np.float64)
+        return self.evidence_so_far()
 
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
         levels = factors(z, degrees, LEVELS, reduced)
