@@ -12,6 +12,7 @@ from scipy import special
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.group_effects import CommonEffect
+from lepaute.watch.alarms.stretches import BY_CORRELATION, CHANCE_OF_FEW, CORRELATED
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,13 +80,13 @@ def null_streams(kind: str, streams: int, days: int = DAYS, seed: int = 20261123
 class Evidence:
     """E of each machine, shape (streams, days), and of what is common to each fleet, shape (fleets, days).
 
-    so_far : of each machine, without the weight of changes that are still to come; rho : `ChangeEvidence.rho`
+    unconfirmed : over the least of a machine of few, but for their number; rest : values less the common effect
     """
 
     machines: Floats
     common: Floats
-    so_far: Floats
-    rho: Floats
+    unconfirmed: Floats
+    rest: Floats
 
 
 def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float = 0.0, restart: int = 0) -> Evidence:
@@ -100,7 +101,7 @@ def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float 
     state = ChangeEvidence.start(streams)
     fleets = int(groups[-1]) + 1
     common = ChangeEvidence.start(fleets, COMMON_MEMORY)
-    found, so_far, rho = np.empty((3, *values.shape))
+    found, unconfirmed, rest = np.stack([values] * 3)
     shared_found = np.ones((fleets, days))
     effect = CommonEffect(groups)
     allowed = np.full(streams, least)
@@ -111,38 +112,14 @@ def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float 
         today = values[:, day]
         shared = effect.take(state.deviations(today)) if fleet else None
         if fleet:
+            rest[:, day] -= effect.effect[groups]
             common.update(np.where(effect.here, effect.effect, np.nan), least=allowed[:fleets])
             shared_found[:, day] = common.evidence()
         state.update(today, groups if pooled else None, shared, allowed)
-        found[:, day], so_far[:, day] = state.evidence(), state.evidence_so_far()
-        rho[:, day] = state.rho(groups if pooled else None)
-    return Evidence(found, shared_found, so_far, rho)
-
-
-def oracle(values: Floats, fleet: int, rho: float, most: int = 30) -> Floats:
-    """What knows noise and correlation sees of a change on any of the latest days, shape (streams, days).
-
-    values : in standard deviations of a machine, neighbours correlated by rho; most : days that a change is ago
-    The largest absolute value of normal scores: generalised least squares of a level and a step, of each machine less
-    the mean of the others.
-    """
-    streams, days = values.shape
-    grouped = values.reshape(-1, fleet, days)
-    x = ((grouped - grouped.mean(axis=1, keepdims=True)) * np.sqrt(fleet / (fleet - 1))).reshape(streams, days)
-    x[:, 1:] = (x[:, 1:] - rho * x[:, :-1]) / np.sqrt(1 - rho * rho)
-    later = np.sqrt((1 - rho) / (1 + rho))
-    level = np.r_[1.0, np.full(days - 1, later)]
-    squares, sums, plain = np.cumsum(level**2), np.cumsum(level * x, axis=1), np.cumsum(x, axis=1)
-    largest = np.zeros(values.shape)
-    for ago in range(min(most, days - 1)):
-        first = np.arange(1, days - ago)  # of the new level; of the night on which it is looked at
-        now, jump = first + ago, 1 / np.sqrt(1 - rho * rho)
-        both = jump * later + ago * later**2
-        products = jump * x[:, first] + later * (plain[:, now] - plain[:, first])
-        variance = jump**2 + ago * later**2 - both**2 / squares[now]
-        score = np.abs(products - both * sums[:, now] / squares[now]) / np.sqrt(variance)
-        largest[:, now] = np.maximum(largest[:, now], score)
-    return largest
+        found[:, day] = state.evidence()
+        less = np.exp(np.minimum(0.0, BY_CORRELATION * (state.rho(groups if pooled else None) - CORRELATED)))
+        unconfirmed[:, day] = state.evidence_so_far() * CHANCE_OF_FEW / less
+    return Evidence(found, shared_found, unconfirmed, rest)
 
 
 def raw_p_values(values: Floats) -> Floats:

@@ -36,9 +36,8 @@ STREAM = [*MACHINE, "factor", "stratum"]
 MIN_LOOKED_AT = 5  # fewer machines know too little of how days hang together for the second tier
 #: Unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
 UNCONFIRMED_CHANCE = 0.5
-#: The same of clusters from MIN_PEERS to FEW machines, which tell little of each other: by simulation one machine a year
-#: at most is named wrongly. Where neighbours are not correlated, less evidence is as rare: by how much its logarithm falls
-#: with the correlation below CORRELATED (`validation/alarms.py` has how all were chosen).
+#: The same of clusters from MIN_PEERS to FEW machines, and how the logarithm of what is enough falls with a correlation
+#: below CORRELATED: by simulation (`validation/alarms.py`) one machine a year at most is named wrongly.
 FEW, CHANCE_OF_FEW, BY_CORRELATION, CORRELATED = 8, 3.5, 4.0, 0.5
 
 
@@ -106,11 +105,6 @@ def streams_of(table: "pd.DataFrame", changelog: Changelog) -> Streams:
     return Streams(keys, group, values, rounds // turns, times, archive, tuple(archives), resets)
 
 
-def least_of_few(rho: Floats) -> Floats:
-    """The evidence from which on a machine of FEW is named, over their streams; rho : `ChangeEvidence.rho`"""
-    return np.asarray(np.exp(np.minimum(0.0, BY_CORRELATION * (rho - CORRELATED))) / CHANCE_OF_FEW)
-
-
 class Stretches:
     """The current stretch of each stream, from the last event or alarm on, and its evidence.
 
@@ -157,10 +151,9 @@ class Stretches:
         self.shifted = np.zeros(streams.values.shape, np.bool_)  # the values of machines that shifted together
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
         self.pending = np.zeros(self.machines)  # the most evidence of an unconfirmed change, signed, 0 for none
-        self.enough = np.zeros(self.machines)  # that would have been
         self.in_cluster = streams.keys.groupby("cluster")["node"].transform("size").to_numpy(np.float64)
-        of_cluster = streams.keys[MACHINE].drop_duplicates()["cluster"].value_counts()
-        self.is_one_of_few = streams.keys["cluster"].astype(object).map(of_cluster).between(MIN_PEERS, FEW).to_numpy()
+        clusters = streams.keys[MACHINE].drop_duplicates()["cluster"].value_counts()
+        self.of_few = streams.keys["cluster"].isin(clusters[clusters.between(MIN_PEERS, FEW)].index).to_numpy()
         self.small = SmallChanges.start(self.machines, MEMORY)
         self.small_begun = np.zeros(self.machines, np.int64)
         self._seen = np.zeros(self.machines, np.bool_)
@@ -305,13 +298,11 @@ class Stretches:
         if self.groups is not None:
             self.groups.put_among(machines, layers)
 
-    def _states(self) -> list[ChangeEvidence]:
-        return [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
-
     def evidence(self) -> dict[str, float]:
         """Evidence of stretches with a tested value: of those that are new, and of those that can be alarms."""
-        tested = np.concatenate([state.tests for state in self._states()]) > 0
-        evidence = np.concatenate([state.evidence() for state in self._states()])
+        states = [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
+        tested = np.concatenate([state.tests for state in states]) > 0
+        evidence = np.concatenate([state.evidence() for state in states])
         chosen = np.flatnonzero(tested & (self._new | (evidence >= 1)))
         self._new &= ~tested
         return {self.names[number]: float(evidence[number]) for number in chosen}
@@ -321,17 +312,17 @@ class Stretches:
 
         It is one until they begin anew, whatever its own days do to the evidence.
         """
-        evidence = self.state.evidence_so_far()
-        least_of_any = least_of_few(self.state.rho(self.streams.group)) if self.is_one_of_few.any() else 0.0
-        least = self.in_cluster * np.where(self.is_one_of_few, least_of_any, 1 / UNCONFIRMED_CHANCE)
-        more = evidence >= np.maximum(least, np.abs(self.pending))
+        evidence, self.least_unconfirmed = self.state.evidence_so_far(), self.in_cluster / UNCONFIRMED_CHANCE
+        if (few := self.of_few).any():
+            less = np.exp(np.minimum(0.0, BY_CORRELATION * (self.state.rho(self.streams.group) - CORRELATED)))
+            self.least_unconfirmed[few] = (self.in_cluster * less / CHANCE_OF_FEW)[few]
+        more = evidence >= np.maximum(self.least_unconfirmed, np.abs(self.pending))
         self.pending = np.where(more, evidence * self.state.directions(), self.pending)
-        self.enough = np.where(more, least, self.enough)
 
     def unconfirmed(self, at: int) -> list[dict[str, object]]:
         """Rows of these machines, but of those whose values do not bear the change out, or are back."""
         return [
-            {"evidence": abs(self.pending[number]), "enough": self.enough[number], **row}
+            {"evidence": abs(self.pending[number]), "enough": self.least_unconfirmed[number], **row}
             for number in np.flatnonzero(self.pending).tolist()
             if (row := self._described(number, self.names[number], at, int(np.sign(self.pending[number])), True))
         ]
