@@ -280,9 +280,8 @@ def small(fleets: int) -> str:
     """Fleets of SMALL: what is false in a year, what is named when, and who is unlike its peers from the first day."""
     rows, alarms, lines = list[tuple[str, ...]](), list[float](), list[float]()
     for machines, kind in product(SMALL, KINDS[:4]):
-        clean = evidence(
-            null_streams(kind, fleets * machines, seed=SEED), machines, True, 100 * MIN_CHANGE / SMALL_NOISE
-        )
+        streams = null_streams(kind, fleets * machines, seed=SEED)
+        clean = evidence(streams, machines, pooled=True, least=100 * MIN_CHANGE / SMALL_NOISE)
         alarms.append(100 * with_alarm(clean.machines, clean.common).mean())
         lines.append((clean.unconfirmed >= machines).any(axis=1).sum() / fleets)
     for machines, (noise, rho), before, change in product(SMALL, CORRELATIONS, GOOD, (-1.0, -2.0, -3.0, -6.0)):
@@ -300,15 +299,14 @@ def small(fleets: int) -> str:
                 continue
             cells = f"good ones differ by {spread:g} %", "0", f"-{100 * slow:g} %", f"{100 * hit[:, 0].mean():.0f} %"
             rows.append((str(machines), *cells, "–"))
-    chance = 100 * stats.binom.ppf(0.99, fleets, LEVEL) / fleets
     header = ("machines", "noise", "good nights", "change", "named, at least as not confirmed", "oracle")
     return f"""{fleets} fleets each of {", ".join(map(str, SMALL))} machines, noise of {SMALL_NOISE} %, {OF_NIGHT} of
-that common to a night; white, or AR(1) 0.6. Of clean ones, also of Student's t with 4 df, {min(alarms):.1f} to
-{max(alarms):.1f} % have an alarm in a year (promised 5 %; {chance:.1f} % may be chance), and {min(lines):.2f} to
-{max(lines):.2f} machines a year have evidence for a change that is not confirmed (accepted: 1; told only while the
-values bear it out). Then the first machine of each changes: per cent named within 3, 10 and 30 nights, and by an oracle
-with one false alarm a year, which knows noise, correlation and the night that is asked about. One that is slow from its
-first day (no good night) is unlike its peers, of which {unlike:.1f} % of clean fleets at most have one (promised 5 %).
+that common to a night; white or AR(1) 0.6. Of clean ones, also of Student's t, {min(alarms):.1f} to {max(alarms):.1f} %
+have an alarm in a year (promised 5 %; {100 * stats.binom.ppf(0.99, fleets, LEVEL) / fleets:.1f} % may be chance), and
+{min(lines):.2f} to {max(lines):.2f} machines a year have evidence for a change that is not confirmed (accepted: 1; told
+only while values bear it out). Then the first machine of each changes: per cent named within 3, 10 and 30 nights, and
+by an oracle with one false alarm a year, which knows noise, correlation and the night that is asked about. One that is
+slow from its first day is unlike its peers, of which {unlike:.1f} % of clean fleets at most have one (promised 5 %).
 
 {markdown(header, rows)}"""
 
