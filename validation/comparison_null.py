@@ -11,6 +11,10 @@ Fixed before anything was looked at; other programs use the machine meanwhile, a
   added when the other program had shown not to change medians; periodic: 6 campaigns of 16 mpiruns, 5 µs longer in
   every third, fourth or fifth mpirun; 2.57 standard errors;
 * beside it the usual order, all of one library first, and the test of Mann and Whitney, without blocks.
+
+Of recorded mpiruns, fixed after a first look: 300 campaigns of one library, by 24 of the 30 of `mpi_benchmarking.py` in
+3 blocks drawn anew, 4 rows: at most 5 % say anything. CI: the trials of `comparison_spread.py` are days; of 40 builds
+against others of one library (not those of which every mpirun was disturbed, which cannot be red) at most 4 are red.
 """
 
 import contextlib
@@ -25,6 +29,12 @@ import pandas
 from support.mpi_campaigns import judged, measured, numbers, prefix
 from support.report import Goal, close, in_scratch, options_of, run_main, say, stored_parts
 
+from lepaute.measure.compare.baseline import day_verdicts
+from lepaute.measure.compare.summaries import mpirun_summaries
+from lepaute.measure.compare.verdicts import verdicts
+from lepaute.measure.compare.wording import gate
+from lepaute.stats.aligned_ranks import BLOCK
+
 STUDY = "comparison_null"
 LIBRARIES = ("openmpi", "mpich")
 CALLS = {"ops": "bcast,allreduce", "sizes": "8,1K,32K", "calls": 40}
@@ -34,7 +44,7 @@ CAMPAIGNS = {"same": 20, "disturbed": 4, "slowed": 4, "periodic": 6}
 MPIRUNS = {"same": 12, "disturbed": 18, "slowed": 18, "periodic": 16}
 #: Campaigns with a decided row, at most; standard errors.
 LIMITS = {"same": (3, 2.093), "disturbed": (1, 3.182), "slowed": (1, 3.182), "periodic": (1, 2.571)}
-LEVEL = 0.05
+LEVEL, SEED = 0.05, 53
 #: Waits after Bcast and Allreduce while a file is there.
 SHIM = """
 #include <mpi.h>
@@ -65,6 +75,8 @@ int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type,
     return result;
 }
 """
+#: Of recorded ones: campaigns, and their blocks; builds, and days of baselines.
+RECORDED, OF_RECORDED, BUILDS, DAYS = 300, 3, 40, (4, 7, 14)
 TITLE = """## A library compared with itself
 
 `validation/comparison_null.py`: Debian's Open MPI and MPICH under two prefixes each, on this machine, which other \
@@ -80,7 +92,10 @@ def main() -> int:
     measures = {kind: partial(in_scratch, "comparison-null-", campaigns, kind) for kind in CAMPAIGNS}
     table = pandas.concat(stored_parts(options, STUDY, "kind", measures, options.own.kind), ignore_index=True)
     results = pandas.DataFrame([result for _, one in table.groupby(["kind", "campaign"]) for result in rows(one)])
-    return close(options, STUDY, goals_of(results), page(results))
+    tables = options.table("mpi_benchmarking_mpiruns", "csv.gz"), options.table("comparison_spread", "csv.gz")
+    calls, trials = map(pandas.read_csv, tables)
+    goals = [*goals_of(results), of_recorded(calls), *(builds(trials, days) for days in DAYS)]
+    return close(options, STUDY, goals, page(results))
 
 
 def campaigns(kind: str, folder: Path) -> pandas.DataFrame:
@@ -179,6 +194,39 @@ def goals_of(results: pandas.DataFrame) -> list[Goal]:
         is_met = bool(abs(share - LEVEL) <= factor * error)
         goals.append(Goal(what, allowed, f"{100 * share:.1f} % of {len(mine)}", is_met))
     return goals
+
+
+def of_recorded(calls: pandas.DataFrame) -> Goal:
+    """Campaigns that say anything of a library against itself; calls: of recorded mpiruns."""
+    known = calls.assign(form="blocking", duration_s=1e-9 * calls["local_ns"], block=0)
+    every, rng, says = mpirun_summaries(known), np.random.default_rng(SEED), []
+    for library in LIBRARIES * (RECORDED // 2):
+        labels = [rng.permutation(["first", "second"] * BLOCK) for _ in range(OF_RECORDED)] + [["not used"] * 30]
+        table = every[every["library"] == library]
+        place = rng.permutation(30)[table["mpirun"]]
+        table = table.assign(library=np.concatenate(labels)[place], block=place // (2 * BLOCK))
+        said = verdicts(table, "first", "second")
+        says.append([any(row.slow_calls for row in said), any(row.p_corrected <= LEVEL for row in said)])
+    slow, either = np.sum(says, axis=0)[0], int(np.any(says, axis=1).sum())
+    reached, most = f"{either}, {slow} of them of slow calls", int(LEVEL * RECORDED)
+    return Goal(
+        "campaigns of recorded mpiruns that say anything", f"at most {most} of {RECORDED}", reached, either <= most
+    )
+
+
+def builds(trials: pandas.DataFrame, days: int) -> Goal:
+    """Null builds that are red against days of baselines."""
+    rng, red = np.random.default_rng((SEED, days)), 0
+    trials = trials.assign(operation="Bcast", form="blocking", disturbed=trials["disturbed"].astype(bool))
+    for library in LIBRARIES * (BUILDS // 2):
+        table = trials[trials["library"] == library]
+        build = rng.choice(table.loc[~table["disturbed"], "trial"].unique())
+        others = rng.permutation(np.setdiff1d(table["trial"].unique(), build))[:days]
+        table = table[table["trial"].isin([build, *others])]
+        names = np.where(table["trial"] == build, "new", "baseline")
+        rows_of_days = day_verdicts(table.assign(library=names, block=table["trial"]), "new")
+        red += gate(rows_of_days, "new", LEVEL).status() == 1
+    return Goal(f"null builds that are red against {days} days", f"at most 4 of {BUILDS}", str(red), red <= 4)
 
 
 def page(results: pandas.DataFrame) -> str:

@@ -143,7 +143,10 @@ def page(values: pandas.DataFrame) -> str:
     same = [decided.loc[decided["size_bytes"] == size, "outcome"].value_counts() for size in sizes]
     rows.append(("trials with the most frequent verdict", *(f"{each.iloc[0]} of {each.sum()}" for each in same)))
     disturbed = values.drop_duplicates(["trial", "mpirun"])["disturbed"].mean()
-    together = level_correlation(found)
+    ours = found[found["scheme"] == "mpiruns"].pivot_table(
+        index=["size_bytes", "trial"], columns="library", values="value_s"
+    )  # fmt: skip
+    together = [float(np.corrcoef(np.log(each.to_numpy().T))[0, 1]) for _, each in ours.groupby("size_bytes")]
     return f"""## Repetitions of a comparison
 
     .venv/bin/python validation/comparison_spread.py
@@ -156,7 +159,7 @@ the least, from a doubling on as a factor (figure 29 of “MPI Benchmarking Revi
 {{goals}}
 
 The 5 % are missed: the machine is slower in some minutes than in others, for both libraries at once (correlation from
-trial to trial {together[0]:.2f} to {together[1]:.2f}), against which blocks with both libraries help. Spread of the
+trial to trial {min(together):.2f} to {max(together):.2f}), against which blocks with both libraries help. Spread of the
 ratio of the libraries, and verdicts, which were added after that was seen:
 
 {markdown(("ratio", *(exact_size(size) for size in sizes)), rows)}
@@ -165,15 +168,6 @@ ratio of the libraries, and verdicts, which were added after that was seen:
 
 ![run-times of thirty trials over the least of them]({{picture}})
 """
-
-
-def level_correlation(found: pandas.DataFrame) -> tuple[float, float]:
-    """Least and greatest correlation over trials, by size, of both libraries' logarithms of the mean of 30 mpiruns."""
-    ours = found[found["scheme"] == "mpiruns"].pivot_table(
-        index=["size_bytes", "trial"], columns="library", values="value_s"
-    )  # fmt: skip
-    each = [float(np.corrcoef(np.log(table.to_numpy().T))[0, 1]) for _, table in ours.groupby("size_bytes")]
-    return min(each), max(each)
 
 
 def picture(values: pandas.DataFrame, goals: list[Goal]) -> tuple[Figure, str]:

@@ -120,18 +120,15 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
     return [*goals, *best_goals(there), effects_goal(there), *depth_goals(there), *coverage_goals(there)]
 
 
-def depth_effect(frame: pandas.DataFrame, column: str) -> float:
-    """What depth 1 adds to the time, seconds: its coefficient in the model of the main effects."""
-    design = dummies(frame, ("depth", *(factor for factor in FACTORS if factor != "depth")))
-    return float(numpy.linalg.lstsq(design, frame[column].to_numpy(float), rcond=None)[0][1])
-
-
 def depth_goals(there: pandas.DataFrame) -> list[Goal]:
     """Is the effect of depth about as large as the real one?"""
     what, goal = "effect of depth", f"within a factor of {MAX_DEPTH_RATIO:g} of the real one"
     if len(there) < 2 * len(FACTORS):
         return [Goal(what, goal, "too few configurations", None)]
-    real, predicted, published = (depth_effect(there, f"{column}_s") for column in ("real", "predicted", "published"))
+    # what depth 1 adds to each time, seconds: its coefficient in the model of the main effects
+    design = dummies(there, ("depth", *(factor for factor in FACTORS if factor != "depth")))
+    times_s = there[["real_s", "predicted_s", "published_s"]].to_numpy(float)
+    real, predicted, published = numpy.linalg.lstsq(design, times_s, rcond=None)[0][1].tolist()
     seen, met = f"{predicted:+.1f} s, really {real:+.1f} s", 1 / MAX_DEPTH_RATIO <= predicted / real <= MAX_DEPTH_RATIO
     return [Goal(what, goal, seen, met, f"{published:+.1f} s")]
 

@@ -44,7 +44,9 @@ def main() -> int:
     began_s = time.monotonic()
     results: Counter[tuple[str, str]] = Counter()
     sources = {kind: source_of(kind, arguments.seed, folder) for kind in kinds}
-    for kind, outcome in read_all(sources, counts_of(kinds, arguments.count), arguments.processes, MAX_CPU_S):
+    shares = {kind: KINDS[kind].share if kind in KINDS else ARCHIVE_SHARE for kind in kinds}
+    counts = {kind: max(1, round(arguments.count * share / sum(shares.values()))) for kind, share in shares.items()}
+    for kind, outcome in read_all(sources, counts, arguments.processes, MAX_CPU_S):
         results[kind, outcome.result] += 1
         if outcome.result in BAD:
             print(f"{kind} {outcome.number} of seed {arguments.seed} ({outcome.way}): {outcome.problem}", flush=True)
@@ -56,11 +58,6 @@ def main() -> int:
         return 1  # the folder has the archives that failed
     shutil.rmtree(folder)
     return 0
-
-
-def counts_of(kinds: list[str], count: int) -> dict[str, int]:
-    shares = {kind: KINDS[kind].share if kind in KINDS else ARCHIVE_SHARE for kind in kinds}
-    return {kind: max(1, round(count * share / sum(shares.values()))) for kind, share in shares.items()}
 
 
 def source_of(kind: str, seed: int, folder: Path) -> Source:

@@ -27,17 +27,14 @@ from support.mpi_probe import COLLECTIVES, LIBRARIES, TITLES, measured, program
 from support.report import Goal, close, options_of, run_main, stored
 
 
-def tukey(times: np.ndarray) -> np.ndarray:
-    """The times not above the third quartile by more than 1.5 interquartile ranges."""
-    return times[times <= fence(times)]
-
-
 def of_mpiruns(calls: pandas.DataFrame) -> list[np.ndarray]:
     """The filtered times of each mpirun, us."""
-    return [tukey(group.to_numpy() * 1e-3) for _, group in calls.groupby("mpirun")["local_ns"]]
+    times = [group.to_numpy() * 1e-3 for _, group in calls.groupby("mpirun")["local_ns"]]
+    return [each[each <= fence(each)] for each in times]
 
 
 def fence(times: np.ndarray) -> float:
+    """1.5 interquartile ranges above the third quartile."""
     low, high = np.quantile(times, (0.25, 0.75))
     return float(high + 1.5 * (high - low))
 

@@ -164,7 +164,9 @@ def told(options: Options, fit: Fitted) -> pandas.DataFrame:
     for number, (part, low, high) in enumerate(zip(fit.segments, [-1, *bounds], [*bounds, math.inf], strict=True)):
         inside = fit.held_out.within(low, high)
         own = fit.fitted.within(low, high)
-        modes, sd = pair_modes(part), robust_sd(ratios(own, part))
+        # the noise of half a ping-pong, which is what was measured: undoes `of_one_message`
+        modes = centred([Mode(mode.weight, mode.mean, mode.sd / math.sqrt(2.0)) for mode in part.modes])
+        sd = robust_sd(ratios(own, part))
         rows.append(
             {
                 "kind": "segment",
@@ -197,11 +199,6 @@ def between_neighbours(means: pandas.Series) -> pandas.Series:
     x, y = np.log(np.maximum(means.index.to_numpy(dtype=float), 1.0)), means.to_numpy()
     part = (x[1:-1] - x[:-2]) / np.maximum(x[2:] - x[:-2], 1e-12)
     return pandas.Series(y[:-2] ** (1 - part) * y[2:] ** part, index=means.index[1:-1])
-
-
-def pair_modes(part: FittedSegment) -> tuple[Mode, ...]:
-    """The noise of half a ping-pong, which is what was measured: undoes `of_one_message`."""
-    return centred([Mode(mode.weight, mode.mean, mode.sd / math.sqrt(2.0)) for mode in part.modes])
 
 
 def ratios(inside: Series, part: FittedSegment) -> Any:

@@ -73,10 +73,8 @@ def test_undisturbed_mpiruns_alone_decide(tmp_path: Path) -> None:
     assert (bcast.left_mpiruns, bcast.right_mpiruns, bcast.disturbed_mpiruns) == (11, 11, 24)
     assert bcast.high < np.exp(0.1)
     assert bcast.outcome != "left faster"
-    assert (
-        "24 of 46 mpiruns were disturbed by other programs (24), a change of speed (24) and decide nothing"
-        in found.warnings
-    )
+    disturbed = "24 of 46 mpiruns were disturbed by other programs (24), a change of speed (24) and decide nothing"
+    assert disturbed in found.warnings
     assert verdicts(found.summaries.drop(columns="disturbed"), "openmpi", "mpich")[1].outcome == "left faster"
     planted = found.summaries
     slower = (planted["library"] == "mpich") & (planted["operation"] == "Allreduce")
@@ -175,6 +173,8 @@ def test_levels_of_a_factor_have_verdicts_of_their_own(tmp_path, output_of):
     assert found.verdicts[2].ratio == pytest.approx(np.exp(0.3), rel=0.03)
     assert "Bcast, cache=cold" in output_of("compare", path, "--report", tmp_path / "r.html")
     assert "Bcast, cache=cold" in (tmp_path / "r.html").read_text()
+    alike = campaign(tmp_path / "d.zip", blocks=8, levels=("warm", "cold"), longer=0.0).path
+    assert "cache cold against warm is not shown to change any of 4 rows" in output_of("compare", alike)
 
 
 def test_from_python_a_comparison_is_a_table_a_page_and_a_line(tmp_path: Path) -> None:

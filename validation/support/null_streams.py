@@ -12,6 +12,7 @@ from scipy import special
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.group_effects import CommonEffect
+from lepaute.watch.alarms.stretches import BY_CORRELATION, CHANCE_OF_FEW, CORRELATED
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,10 +78,15 @@ def null_streams(kind: str, streams: int, days: int = DAYS, seed: int = 20261123
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """E of each machine, shape (streams, days), and of what is common to each fleet, shape (fleets, days)."""
+    """E of each machine, shape (streams, days), and of what is common to each fleet, shape (fleets, days).
+
+    unconfirmed : over the least of a machine of few, but for their number; rest : values less the common effect
+    """
 
     machines: Floats
     common: Floats
+    unconfirmed: Floats
+    rest: Floats
 
 
 def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float = 0.0, restart: int = 0) -> Evidence:
@@ -95,7 +101,8 @@ def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float 
     state = ChangeEvidence.start(streams)
     fleets = int(groups[-1]) + 1
     common = ChangeEvidence.start(fleets, COMMON_MEMORY)
-    found, shared_found = np.empty(values.shape), np.ones((fleets, days))
+    found, unconfirmed, rest = np.stack([values] * 3)
+    shared_found = np.ones((fleets, days))
     effect = CommonEffect(groups)
     allowed = np.full(streams, least)
     for day in range(days):
@@ -105,11 +112,14 @@ def evidence(values: Floats, fleet: int = 0, pooled: bool = False, least: float 
         today = values[:, day]
         shared = effect.take(state.deviations(today)) if fleet else None
         if fleet:
+            rest[:, day] -= effect.effect[groups]
             common.update(np.where(effect.here, effect.effect, np.nan), least=allowed[:fleets])
             shared_found[:, day] = common.evidence()
         state.update(today, groups if pooled else None, shared, allowed)
         found[:, day] = state.evidence()
-    return Evidence(found, shared_found)
+        less = np.exp(np.minimum(0.0, BY_CORRELATION * (state.rho(groups if pooled else None) - CORRELATED)))
+        unconfirmed[:, day] = state.evidence_so_far() * CHANCE_OF_FEW / less
+    return Evidence(found, shared_found, unconfirmed, rest)
 
 
 def raw_p_values(values: Floats) -> Floats:

@@ -136,8 +136,7 @@ PAGES = {
     ),
     "alarms": (
         *("alarms_nulls", "alarms_power", "alarms_small", "alarms_sizes", "alarms_looks"),
-        *("alarms_steps", "alarms_otava"),
-        *("watch_published", "watch_replay", "watch_adversarial"),
+        *("alarms_otava", "watch_published", "watch_replay", "watch_adversarial"),
     ),
 }
 

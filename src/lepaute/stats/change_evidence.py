@@ -48,6 +48,7 @@ MAX_PRIOR_DEGREES = 40.0
 #: Innovations further out than this move level and scale as if they were there; for a scale that rests on few values,
 #: as far out in Student's t as this is in the normal distribution: else a scale that is small by chance would last.
 WINSOR = 2.0
+_WINSORS = -stdtrit(np.arange(1, 501), float(ndtr(-WINSOR)))  # for 1, 2, ... degrees of freedom
 #: A value this near to the median of its group, in scales, is that median, of which nothing is left: it counts for the
 #: scale as half of one, or small groups of an odd number seem to scatter less than they do.
 AT_MEDIAN, MEDIAN_WORTH = 1e-9, 0.5
@@ -120,7 +121,9 @@ def means_of(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) ->
     # on a grid that is fine in the middle and reaches far into the tails
     grid = np.linspace(-13.0, 13.0, 1041)
     z, step = np.sinh(grid), np.cosh(grid) * (grid[1] - grid[0])
-    heavy = HEAVY_SCALE * np.exp(_log_t(HEAVY_SCALE * z, TAIL_DEGREES)) * step
+    constant = gammaln((TAIL_DEGREES + 1) / 2) - gammaln(TAIL_DEGREES / 2) - 0.5 * np.log(TAIL_DEGREES * np.pi)
+    log_t = constant - (TAIL_DEGREES + 1) / 2 * np.log1p((HEAVY_SCALE * z) * (HEAVY_SCALE * z) / TAIL_DEGREES)
+    heavy = HEAVY_SCALE * np.exp(log_t) * step
     normal = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
     edges = np.linspace(0, 1, 25) ** 4  # of scales, which are finer where they are small
     scales, share = (edges[1:] + edges[:-1]) / 2, np.diff(edges)[:, None]
@@ -136,11 +139,6 @@ def means_of(alternatives: tuple[Alternative, ...] = UPWARDS, most: int = 64) ->
             ratio = (at / (1 + ((u - HEAVY_SCALE * shift) / width) ** 2 / tail)) ** ((tail + 1) / 2) / width
             rows[degrees - 1, i] = max(1.0, *((share * ratio * each).sum() for each in (normal, heavy)))
     return rows
-
-
-def _log_t(z: Floats, degrees: float) -> Floats:
-    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(degrees * np.pi)
-    return np.asarray(constant - (degrees + 1) / 2 * np.log1p(z * z / degrees), dtype=np.float64)
 
 
 def moderated(variance: Floats, degrees: Floats, groups: Integers) -> tuple[Floats, Floats]:
@@ -369,7 +367,7 @@ class ChangeEvidence:
             reduced = np.zeros(values.shape) if least is None else least * (1 - rho) * per_unit
             self._multiply(tested, innovation * per_unit, reduced, degrees)
         limit = np.where(
-            (self.scale_count >= FEWEST - 1) & (unit > 0), _winsor_table()[np.minimum(degrees, 500) - 1] * unit, np.inf
+            (self.scale_count >= FEWEST - 1) & (unit > 0), _WINSORS[np.minimum(degrees, 500) - 1] * unit, np.inf
         )
         kept = np.clip(innovation, -limit, limit)
         learns = seen & ~self._held()
@@ -393,8 +391,11 @@ class ChangeEvidence:
 
     def evidence(self) -> Floats:
         """E of each stream, shape (streams,): 1 before anything was judged."""
-        left = HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
-        return np.asarray(self.products.mean(axis=1) + left, dtype=np.float64)
+        return self.evidence_so_far() + HALF_WEIGHT_DAYS / (HALF_WEIGHT_DAYS + self.tests)
+
+    def evidence_so_far(self) -> Floats:
+        """E of each stream without the weight of changes that are still to come."""
+        return np.asarray(self.products.mean(axis=1), dtype=np.float64)
 
     def _held(self) -> Booleans:
         """Streams that are not to learn; a level that follows seasons always does."""
@@ -459,9 +460,3 @@ class ChangeEvidence:
         self.pairs += both
         self.before_last = np.where(seen, self.last, self.before_last)
         self.last = np.where(seen, values, self.last)
-
-
-@lru_cache(maxsize=1)
-def _winsor_table() -> Floats:
-    """WINSOR for a scale with 1, 2, ... degrees of freedom: the quantile of Student's t as far out."""
-    return np.asarray(-stdtrit(np.arange(1, 501), float(ndtr(-WINSOR))), dtype=np.float64)

@@ -56,9 +56,7 @@ class SmallChanges(ChangeEvidence):
         """The values that follow are of another day."""
         self.begins = np.ones(len(self.count), np.bool_)
 
-    def evidence(self) -> Floats:
-        """S of each stream."""
-        return np.asarray(self.products.mean(axis=1), dtype=np.float64)
+    evidence = ChangeEvidence.evidence_so_far  # S of each stream
 
     def _multiply(self, tested: Booleans, z: Floats, reduced: Floats, degrees: Integers) -> None:
         levels = factors(z, degrees, LEVELS, reduced)

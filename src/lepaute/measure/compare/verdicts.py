@@ -58,6 +58,7 @@ _QUANTILES = 199
 MAX_TIMES = 100
 #: Mpiruns of each library from which a forecast is made.
 LEAST = 5
+SLOW_LEVEL = 0.2  # what slow calls have of the level: one campaign in a hundred without any difference says some
 _NOT_DECIDED = RankTest(1.0, 1.0, 1.0)
 
 
@@ -102,7 +103,7 @@ class Verdict(Tested):
                       mean of session_ratios), with its 95 % interval
     p_value, p_corrected: two-sided, before and after the correction for all rows
     left_slow, right_slow: share of calls that take more than SLOW medians of their mpirun, mean over mpiruns
-    p_slow          : that this share is the same, two-sided, corrected for all rows; 1 where single calls are not known
+    p_slow          : that it is the same, two-sided, corrected for all rows, over SLOW_LEVEL; 1 without single calls
     forecast        : mpiruns of each library that would decide; None if it is decided, or nothing can be said
     session_ratios  : of each session (geometric means); () where all mpiruns are of one session
     forecast_sessions: sessions that would decide, in the place of `forecast`
@@ -200,7 +201,7 @@ def verdicts_by_part(
     tests = [row.test() if row.has_undisturbed_pair else _NOT_DECIDED for _, row in both]
     corrected = corrected_families([test.two_sided for test in tests], first, correction)
     slow = [row.slow_p() if row.has_undisturbed_pair else 1.0 for _, row in both]
-    slow_corrected = corrected_families(slow, first, correction)
+    slow_corrected = [min(1.0, p_slow / SLOW_LEVEL) for p_slow in CORRECTIONS[correction](slow)]
     result: list[list[Verdict]] = [[] for _ in parts]
     for (part, row), test, p_corrected, p_slow in zip(both, tests, corrected, slow_corrected, strict=True):
         ratio, low, high = row.ratio()

@@ -33,8 +33,6 @@ from lepaute.watch.values import DAY_S, check_values
 
 #: Relative changes up to this are nobody's concern: a fifth of the smallest in the literature, which is still found.
 MIN_CHANGE = 0.002
-#: Lines about unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
-UNCONFIRMED_CHANCE = 0.5
 #: What is judged is kept so often, for a run that is stopped.
 KEEP_S = 20.0
 
@@ -94,7 +92,7 @@ def judge_days(
         last = len(streams.day) - 1
         now = {"day": str(np.datetime64(int(streams.day[last]), "D")), "judged_s": time.time()}
         days, alarms, looks = course.days, course.alarms, course.stretches.looks(last)
-        unconfirmed = [now | row for row in course.stretches.unconfirmed(last, UNCONFIRMED_CHANCE)]
+        unconfirmed = [now | row for row in course.stretches.unconfirmed(last)]
     types: dict[str, Any] = {"text": "str", "integer": np.int64, "real": np.float64, "flag": np.bool_}
     columns = {name: types[kind] for name, kind in ALARMS.columns.items()}
     of_days = pd.DataFrame(days, columns=list(ALARM_DAYS.columns))
@@ -196,7 +194,7 @@ class _Course:
         self.stretches.restart_after(at, new_alarms)
         if len(self.days) in LOOKS:
             self.stretches.regroup(at, inventory)
-        self.stretches.note_unconfirmed(UNCONFIRMED_CHANCE)
+        self.stretches.note_unconfirmed()
 
 
 def _course(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from lepaute.stats.change_evidence import COMMON_MEMORY, ChangeEvidence
 from lepaute.stats.expanding import Floats, Integers
-from lepaute.stats.group_effects import CommonEffect
+from lepaute.stats.group_effects import MIN_PEERS, CommonEffect
 from lepaute.stats.multiple_tests import Alarm
 from lepaute.stats.small_changes import MEMORY, SmallChanges, enough
 from lepaute.watch.alarms.groups import (
@@ -34,6 +34,11 @@ from lepaute.watch.values import DAY_S, MACHINE, NODE, WHOLE_NODE, day_numbers, 
 
 STREAM = [*MACHINE, "factor", "stratum"]
 MIN_LOOKED_AT = 5  # fewer machines know too little of how days hang together for the second tier
+#: Unconfirmed changes that a cluster in which nothing changes has on average, before its next event.
+UNCONFIRMED_CHANCE = 0.5
+#: The same of clusters from MIN_PEERS to FEW machines, and how the logarithm of what is enough falls with a correlation
+#: below CORRELATED: by simulation (`validation/alarms.py`) one machine a year at most is named wrongly.
+FEW, CHANCE_OF_FEW, BY_CORRELATION, CORRELATED = 8, 3.5, 4.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,8 @@ class Stretches:
         self._new = np.ones(len(rows), np.bool_)  # of which no evidence was given yet
         self.pending = np.zeros(self.machines)  # the most evidence of an unconfirmed change, signed, 0 for none
         self.in_cluster = streams.keys.groupby("cluster")["node"].transform("size").to_numpy(np.float64)
+        clusters = streams.keys[MACHINE].drop_duplicates()["cluster"].value_counts()
+        self.of_few = streams.keys["cluster"].isin(clusters[clusters.between(MIN_PEERS, FEW)].index).to_numpy()
         self.small = SmallChanges.start(self.machines, MEMORY)
         self.small_begun = np.zeros(self.machines, np.int64)
         self._seen = np.zeros(self.machines, np.bool_)
@@ -291,30 +298,31 @@ class Stretches:
         if self.groups is not None:
             self.groups.put_among(machines, layers)
 
-    def _states(self) -> list[ChangeEvidence]:
-        return [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
-
     def evidence(self) -> dict[str, float]:
         """Evidence of stretches with a tested value: of those that are new, and of those that can be alarms."""
-        tested = np.concatenate([state.tests for state in self._states()]) > 0
-        evidence = np.concatenate([state.evidence() for state in self._states()])
+        states = [self.state, self.common, *([] if self.groups is None else [self.groups.state])]
+        tested = np.concatenate([state.tests for state in states]) > 0
+        evidence = np.concatenate([state.evidence() for state in states])
         chosen = np.flatnonzero(tested & (self._new | (evidence >= 1)))
         self._new &= ~tested
         return {self.names[number]: float(evidence[number]) for number in chosen}
 
-    def note_unconfirmed(self, chance: float) -> None:
-        """At the end of a day, of machines whose evidence, of mean 1, reaches the streams of the cluster / chance.
+    def note_unconfirmed(self) -> None:
+        """At the end of a day, of machines whose evidence is enough for an unconfirmed change.
 
-        Their change is unconfirmed until they begin anew, whatever its own days do to the evidence.
+        It is one until they begin anew, whatever its own days do to the evidence.
         """
-        evidence = self.state.evidence()
-        more = evidence >= np.maximum(self.in_cluster / chance, np.abs(self.pending))
+        evidence, self.least_unconfirmed = self.state.evidence_so_far(), self.in_cluster / UNCONFIRMED_CHANCE
+        if (few := self.of_few).any():
+            less = np.exp(np.minimum(0.0, BY_CORRELATION * (self.state.rho(self.streams.group) - CORRELATED)))
+            self.least_unconfirmed[few] = (self.in_cluster * less / CHANCE_OF_FEW)[few]
+        more = evidence >= np.maximum(self.least_unconfirmed, np.abs(self.pending))
         self.pending = np.where(more, evidence * self.state.directions(), self.pending)
 
-    def unconfirmed(self, at: int, chance: float) -> list[dict[str, object]]:
+    def unconfirmed(self, at: int) -> list[dict[str, object]]:
         """Rows of these machines, but of those whose values do not bear the change out, or are back."""
         return [
-            {"evidence": abs(self.pending[number]), "enough": self.in_cluster[number] / chance, **row}
+            {"evidence": abs(self.pending[number]), "enough": self.least_unconfirmed[number], **row}
             for number in np.flatnonzero(self.pending).tolist()
             if (row := self._described(number, self.names[number], at, int(np.sign(self.pending[number])), True))
         ]
