@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError
+from lepaute.simulate.machine.groups import tell_groups
 from lepaute.simulate.platform.kernel_model import models_of
+from lepaute.simulate.platform.nodes import with_links
 from lepaute.simulate.platform.topology import numbers_between
 from lepaute.simulate.platform.values import core_modes
 
@@ -39,8 +41,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"it has them for {', '.join(map(str, available))}; calibrate with --threads-per-rank {threads}, or, for a "
             f"machine from a data sheet, lepaute platform new --threads-per-rank {threads}"
         )
-    models = models_of(platform.kernels, KERNELS, threads)
-    machine.kernels = [_core_kernel(kernel, model, platform) for kernel, model in models.items()]
+    machine.kernels = _core_kernels(platform, threads)
     if (days := platform.days) is not None:
         for name in ("common_relative_sd", "run_relative_sd", "cpu_relative_sd"):
             setattr(machine, f"day_{name}", getattr(days, name) or 0.0)
@@ -55,7 +56,23 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     _fill_network(machine.network, platform.network)
     machine.network.ranks_on_full_node = platform.nodes.cores / threads
     machine.topology = core_topology(platform)
+    if platform.groups is not None:
+        tell_groups(machine, platform, threads)
     return machine
+
+
+def _core_kernels(platform: "Platform", threads: int) -> list[_core.MachineKernel]:
+    """Those of the first group, or of all nodes, and of each other group the ones that differ from them."""
+    first: dict[str, KernelModel] = {}
+    kernels = []
+    for number, part in enumerate(platform.parts):
+        models = models_of(part.kernels, KERNELS, threads)
+        for name, model in models.items():
+            if number == 0 or model != first[name]:
+                kernels.append(_core_kernel(name, model, platform))
+                kernels[-1].group = number
+        first = first or models
+    return kernels
 
 
 def _fill_network(core: _core.Network, network: "Network") -> None:
@@ -185,7 +202,7 @@ def core_topology(platform: "Platform") -> _core.Topology:
     Raises InputError, in one line, for a name that no part has and for nodes that nothing joins.
     """
     try:
-        return _build(platform)
+        return _build(with_links(platform))
     except LepauteError:
         raise
     except ValueError as error:

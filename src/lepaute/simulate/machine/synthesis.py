@@ -11,7 +11,8 @@ from lepaute.simulate.platform import data_sheet
 from lepaute.simulate.platform.components import COMPUTING, topology_for
 from lepaute.simulate.platform.kernel_model import UPDATE, KernelModel, PerCpu, Piece, mean_s, value_of
 from lepaute.simulate.platform.population import Group, Population
-from lepaute.simulate.platform.schema import Assumption, Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.schema import Assumption, Platform
 
 #: The file of more would be larger than what is read.
 MAX_NODES = 40_000

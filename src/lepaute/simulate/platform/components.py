@@ -13,10 +13,11 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
-from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
+from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece, lengthened
 from lepaute.simulate.platform.network_model import Network, Segment
+from lepaute.simulate.platform.nodes import Nodes
 from lepaute.simulate.platform.population import Group, Population
-from lepaute.simulate.platform.schema import Assumption, Nodes, Platform
+from lepaute.simulate.platform.schema import Assumption, Platform
 from lepaute.simulate.platform.topology import Topology
 
 #: How the names of knobs begin.
@@ -62,7 +63,7 @@ def _scaled(platform: Platform, name: str, value: Any) -> Platform:
             f"{', '.join(COMPONENTS)}, and kernels of platform {platform.name} such as {kernels[0]}"
         )
     return _with_pieces(
-        platform, kernels if name == "computing" else [name], lambda piece: _longer(piece, 1.0 / factor)
+        platform, kernels if name == "computing" else [name], lambda piece: lengthened(piece, 1.0 / factor)
     )
 
 
@@ -108,26 +109,6 @@ def _with_pieces(platform: Platform, kernels: Collection[str], change: Callable[
         for model in platform.kernels
     )
     return platform.model_copy(update={"kernels": models})
-
-
-def _longer(piece: Piece, factor: float) -> Piece:
-    """Calls `factor` times as long, and their errors in proportion."""
-    covariance, table = piece.covariance, piece.per_cpu
-    if covariance is not None:
-        matrix = tuple(tuple(value * factor * factor for value in row) for row in covariance.matrix)
-        covariance = covariance.model_copy(update={"matrix": matrix})
-    if table is not None:
-        rows = tuple((*row[:2], *(value * factor for value in row[2:])) for row in table.rows)
-        table = table.model_copy(update={"rows": rows})
-    sd = {term: value * factor for term, value in piece.noise.sd.items()}
-    return piece.model_copy(
-        update={
-            "mean": {term: value * factor for term, value in piece.mean.items()},
-            "covariance": covariance,
-            "noise": piece.noise.model_copy(update={"sd": sd}),
-            "per_cpu": table,
-        }
-    )
 
 
 def _noisy(piece: Piece, relative_sd: float) -> Piece:

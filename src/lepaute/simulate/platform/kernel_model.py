@@ -239,6 +239,26 @@ class KernelModel(Value):
                 raise fault(what, "pieces", position, "per_cpu", "columns", remedy="Write both alike.")
 
 
+def lengthened(piece: Piece, factor: float) -> Piece:
+    """Calls `factor` times as long, and their errors in proportion."""
+    covariance, table = piece.covariance, piece.per_cpu
+    if covariance is not None:
+        matrix = tuple(tuple(value * factor * factor for value in row) for row in covariance.matrix)
+        covariance = covariance.model_copy(update={"matrix": matrix})
+    if table is not None:
+        rows = tuple((*row[:2], *(value * factor for value in row[2:])) for row in table.rows)
+        table = table.model_copy(update={"rows": rows})
+    sd = {term: value * factor for term, value in piece.noise.sd.items()}
+    return piece.model_copy(
+        update={
+            "mean": {term: value * factor for term, value in piece.mean.items()},
+            "covariance": covariance,
+            "noise": piece.noise.model_copy(update={"sd": sd}),
+            "per_cpu": table,
+        }
+    )
+
+
 def piece_of(model: KernelModel, m: float, n: float, k: float) -> Piece:
     """The first piece that holds for a call."""
     sizes = {"m": m, "n": n, "k": k}

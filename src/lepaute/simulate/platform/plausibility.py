@@ -9,7 +9,8 @@ from difflib import get_close_matches
 
 from lepaute.simulate.platform.kernel_model import UPDATE, VARIANTS, KernelModel, mean_s, models_of, piece_of, value_of
 from lepaute.simulate.platform.network_model import Segment
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.schema import Platform
 
 #: Operations of a call with m·n·k = 1, of kernels whose cost is one of computing.
 _FLOPS = {"dgemm": 2.0, "dgemm_nn": 2.0, "dtrsm": 1.0, "dtrsm_left": 1.0}

@@ -209,6 +209,7 @@ def kernel_of(cost: "tuple[str, float, float, float, float]", platform: "schema.
     piece.deviation = [noise * each for each in linear]
     piece.noise = "half-normal" if noise else "none"
     kernel.name = name
+    kernel.timed = True
     kernel.models = [_core.KernelModel([piece])]
     kernel.discrepancy_relative_sd = error
     kernel.crowding = crowding

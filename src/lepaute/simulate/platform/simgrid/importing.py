@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_json
 from lepaute.simulate.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid.machines import (
     Element,
     Machine,

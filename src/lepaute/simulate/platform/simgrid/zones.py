@@ -296,8 +296,8 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
 
 
 def _hosts(parts: Parts) -> Iterator[str]:
-    cores = str(parts.platform.nodes.cores)
     for node, speed in enumerate(parts.speeds_flops):
+        cores = str(parts.platform.node(node).cores)
         yield _element("host", {"id": parts.host(node), "speed": f"{speed!r}f", "core": cores})
 
 
@@ -338,6 +338,13 @@ def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
     A dgemm of order 1024 in its mean duration, averaged over the node's CPUs; the nominal 1e9 where there is no model
     of dgemm, or one that gives no positive duration.
     """
+    if platform.groups is not None:
+        scale = [1.0 if any(model.kernel == "dgemm" for model in platform.kernels) else group.speed or 1.0 for group in platform.groups]
+        return tuple(
+            speed * factor
+            for part, factor in zip(platform.parts, scale, strict=True)
+            for speed in node_speeds_flops(part)
+        )
     nodes = platform.nodes
     models = [model for model in platform.kernels if model.kernel == "dgemm"]
     if not models:

@@ -1,0 +1,48 @@
+"""What the core is told of groups of nodes that differ: how their cores are laid out, kernels, speed of other code."""
+
+from math import fsum
+from typing import TYPE_CHECKING
+
+from lepaute import _core
+from lepaute.kit.later import later
+
+if TYPE_CHECKING:
+    from lepaute.simulate.platform.schema import Platform
+    from lepaute.simulate.platform.simgrid import zones
+else:
+    zones = later("lepaute.simulate.platform.simgrid.zones")  # not on the way of most predictions
+
+
+def tell_groups(machine: _core.Machine, platform: "Platform", threads: int) -> None:
+    """Adds the groups of `platform` to its machine, unless all nodes are laid out alike and as fast."""
+    nodes, slowness = platform.nodes, slownesses(platform)
+    laid_out = [(p.nodes.cores, p.nodes.cpus, p.nodes.core_to_cpu, p.nodes.sockets or 1) for p in platform.parts]
+    usual = (nodes.cores, nodes.cpus, nodes.core_to_cpu, nodes.sockets or 1)
+    if set(laid_out) == {usual} and set(slowness) == {1.0} and not any(kernel.group for kernel in machine.kernels):
+        return
+    groups = []
+    for part, (cores, cpus, core_to_cpu, sockets), slow in zip(platform.parts, laid_out, slowness, strict=True):
+        group = _core.NodeGroup()
+        group.nodes, group.cores, group.cpus, group.sockets = part.nodes.count, cores, cpus, sockets
+        group.cpu_is_core_modulo = core_to_cpu == "modulo"
+        group.slowness = slow
+        groups.append(group)
+    machine.groups = groups
+    if len({cores for cores, *_ in laid_out}) > 1:
+        machine.network.ranks_on_full_nodes = [
+            part.nodes.cores / threads for part in platform.parts for _ in range(part.nodes.count)
+        ]
+
+
+def slownesses(platform: "Platform") -> list[float]:
+    """Of each group: seconds of code that no kernel models, over those on a node as fast as the mean of all nodes.
+
+    As emulations have it: speeds are rates of dgemm, or what `speed` says where there is none.
+    """
+    speeds, first, means = zones.node_speeds_flops(platform), 0, []
+    for part in platform.parts:
+        mine = speeds[first : first + part.nodes.count]
+        means.append(fsum(mine) / len(mine))
+        first += part.nodes.count
+    mean = fsum(speeds) / len(speeds)
+    return [1.0] * len(means) if len(set(means)) == 1 else [mean / each for each in means]
