@@ -166,7 +166,7 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
 MachineDay::DayKernel MachineDay::drawn(const Machine& machine, const MachineKernel& kernel, std::uint32_t number,
                                         const Layers& layers, Seeds seeds, std::span<const double> shares) const {
     const std::size_t sockets = std::size_t{machine.nodes} * machine.sockets_per_node;
-    const std::uint64_t first = std::uint64_t{kernel.group} << group_shift;
+    const std::uint64_t first = kernel.own_errors ? std::uint64_t{kernel.group} << group_shift : 0;
     DayKernel today{.models = kernel.models,
                     .by_socket = kernel.models.size() == sockets && sockets != cpu_factor_.size(),
                     .as_recorded = kernel.as_recorded};

@@ -21,6 +21,7 @@ from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import KNOBS, with_components
 from lepaute.simulate.platform.io import with_values
+from lepaute.simulate.platform.nodes import most_ranks
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.trust import weaknesses_of
@@ -299,7 +300,7 @@ class Configurations:
             slots, source = of_file.slots, of_file.source
         if without:
             left_out = set(slowest_nodes(platform, without, threads))
-            every = slots or platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
+            every = slots or platform_slots(platform, most_ranks(platform, threads), threads)
             slots = tuple(slot for slot in every if slot.node not in left_out)
             source = f"{source or 'the platform'} without the {without} slowest nodes"
         if order == "hostfile":

@@ -63,6 +63,10 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
 
 def _core_kernels(platform: "Platform", threads: int) -> list[_core.MachineKernel]:
     """Those of the first group, or of all nodes, and of each other group the ones that differ from them."""
+    own: dict[tuple[str, int], set[int]] = {}  # groups with models of their own
+    for number, group in enumerate(platform.groups or ()):
+        for model in group.kernels or ():
+            own.setdefault((model.kernel, model.threads), set()).add(number)
     first: dict[str, KernelModel] = {}
     kernels = []
     for number, part in enumerate(platform.parts):
@@ -71,6 +75,7 @@ def _core_kernels(platform: "Platform", threads: int) -> list[_core.MachineKerne
             if number == 0 or model != first[name]:
                 kernels.append(_core_kernel(name, model, platform))
                 kernels[-1].group = number
+                kernels[-1].own_errors = number in own.get((model.kernel, model.threads), ())
         first = first or models
     return kernels
 

@@ -1,12 +1,16 @@
 """What the core is told of groups of nodes that differ: how their cores are laid out, kernels, speed of other code."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.kit.later import later
+from lepaute.simulate.tracing import CATEGORIES
 
 if TYPE_CHECKING:
+    from lepaute.simulate.engine import SimulatedRun
     from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.platform.simgrid import zones
 else:
@@ -46,3 +50,18 @@ def slownesses(platform: "Platform") -> list[float]:
         first += part.nodes.count
     mean = fsum(speeds) / len(speeds)
     return [1.0] * len(means) if len(set(means)) == 1 else [mean / each for each in means]
+
+
+def group_computing_s(platform: "Platform", run: "SimulatedRun", cores: Sequence[int]) -> tuple[float, ...]:
+    """Of the computing of all ranks, in seconds, that on each group; cores : of the ranks."""
+    assert run.breakdown is not None, "of the native engine"
+    sums, ends, end = [0.0] * len(platform.parts), [], 0
+    for part in platform.parts:
+        end += part.nodes.count
+        ends.append(end)
+    of_ranks = run.breakdown.by_rank_s[:, CATEGORIES.index("compute")].tolist()
+    for core, computing_s in zip(cores, of_ranks, strict=True):
+        sums[bisect_right(ends, core // platform.nodes.cores)] += computing_s
+    total = fsum(sums)
+    # Of a sampled run, ranks are known by the windows, and their sum for all of it.
+    return tuple(each * run.computing_s / total if total else 0.0 for each in sums)

@@ -14,7 +14,6 @@ from lepaute.kit.hostfiles import IPV6, HostLines
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, whole
 from lepaute.kit.text import counted, quantity, ranks_text
-
 from lepaute.simulate.platform.nodes import cores_text, names_text, node_in_group
 
 if TYPE_CHECKING:
@@ -94,7 +93,6 @@ def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) ->
 
     Raises InputError when the machine has fewer cores than ranks * threads needs.
     """
-    nodes = platform.nodes
     room = [(part.nodes.count, part.nodes.cores // threads) for part in platform.parts]
     if ranks > sum(count * slots for count, slots in room):
         of_threads, fewer = (f" of {threads} threads", " or --threads-per-rank") if threads > 1 else ("", "")

@@ -15,7 +15,7 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import guess
 from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece, lengthened
 from lepaute.simulate.platform.network_model import Network, Segment
-from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.nodes import Nodes, refuse_groups, scaled_links
 from lepaute.simulate.platform.population import Group, Population
 from lepaute.simulate.platform.schema import Assumption, Platform
 from lepaute.simulate.platform.topology import Topology
@@ -55,7 +55,8 @@ def _scaled(platform: Platform, name: str, value: Any) -> Platform:
     if name in ("bandwidth", "latency"):
         network = _scaled_network(platform.network, name, factor)
         topology = _scaled_topology(platform.topology, name, factor)
-        return platform.model_copy(update={"network": network, "topology": topology})
+        groups = scaled_links(platform.groups, f"{name}_Bps" if name == "bandwidth" else f"{name}_s", factor)
+        return platform.model_copy(update={"network": network, "topology": topology, "groups": groups})
     kernels = [model.kernel for model in platform.kernels]
     if name not in (*COMPONENTS, *kernels):
         raise InputError(
@@ -104,11 +105,16 @@ def _of_the_mean(population: Population) -> Population:
 
 
 def _with_pieces(platform: Platform, kernels: Collection[str], change: Callable[[Piece], Piece]) -> Platform:
-    models = tuple(
-        model.model_copy(update={"pieces": tuple(map(change, model.pieces))}) if model.kernel in kernels else model
-        for model in platform.kernels
+    def changed(models: tuple[KernelModel, ...]) -> tuple[KernelModel, ...]:
+        return tuple(
+            model.model_copy(update={"pieces": tuple(map(change, model.pieces))}) if model.kernel in kernels else model
+            for model in models
+        )
+
+    groups = platform.groups and tuple(
+        group.model_copy(update={"kernels": group.kernels and changed(group.kernels)}) for group in platform.groups
     )
-    return platform.model_copy(update={"kernels": models})
+    return platform.model_copy(update={"kernels": changed(platform.kernels), "groups": groups})
 
 
 def _noisy(piece: Piece, relative_sd: float) -> Piece:
@@ -179,9 +185,13 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
     had = platform.nodes
     if nodes == had.count:
         return platform
+    if platform.groups is not None:
+        raise InputError(
+            f"nodes.count follows from the groups of {platform.name}; set groups.{platform.groups[0].name}.nodes"
+        )
     update: dict[str, Any] = {
         "nodes": had.model_copy(update={"count": nodes}),
-        "kernels": tuple(_resized_tables(model, had, nodes) for model in platform.kernels),
+        "kernels": tuple(resized_tables(model, had, nodes) for model in platform.kernels),
     }
     if topology:
         update["topology"] = topology_for(platform.topology, nodes, platform.name)
@@ -228,7 +238,7 @@ def topology_for(topology: Topology, nodes: int, name: str) -> Topology:
     )
 
 
-def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
+def resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
     """`model` whose tables `per_cpu` have rows for the new nodes, and none for nodes that are gone."""
     if all(piece.per_cpu is None for piece in model.pieces):
         return model
@@ -262,6 +272,7 @@ def with_cpu_factors(platform: Platform, node: int, factors: Mapping[int, float]
     kernel has one model for all CPUs, the error of its coefficients, which all have alike, is left out.
     Raises InputError for a node, a cpu or a factor that cannot be, and where every run draws nodes anew.
     """
+    refuse_groups(platform, "factors of single CPUs")
     nodes = platform.nodes
     first, last = nodes.first_number, nodes.first_number + nodes.count - 1
     if not first <= node <= last:

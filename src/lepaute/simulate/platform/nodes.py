@@ -4,12 +4,13 @@ A group says what is special about its nodes; all else is as the platform says. 
 nodes that a group is, so that what reads a platform of like nodes reads each of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le, Len
 
+from lepaute.errors import InputError
 from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu, lengthened
 from lepaute.simulate.platform.topology import CableModel, Topology
 from lepaute.simulate.platform.values import (
@@ -243,6 +244,51 @@ def _at_speed(model: KernelModel, speed: float | None) -> KernelModel:
     if speed is None or speed == 1.0:
         return model
     return model.model_copy(update={"pieces": tuple(lengthened(piece, 1.0 / speed) for piece in model.pieces)})
+
+
+def scaled_links(groups: "tuple[NodeGroup, ...] | None", field: str, factor: float) -> "tuple[NodeGroup, ...] | None":
+    """The groups whose links have `factor` times the bandwidth_Bps or latency_s, where they have one of their own."""
+
+    def scaled(group: NodeGroup) -> NodeGroup:
+        if group.link is None or getattr(group.link, field) is None:
+            return group
+        link = group.link.model_copy(update={field: getattr(group.link, field) * factor})
+        return group.model_copy(update={"link": link})
+
+    return groups and tuple(map(scaled, groups))
+
+
+def total_of(platform: "Platform", indices: Collection[int], field: str) -> float | None:
+    """The sum of a field of Nodes over nodes, by index, each as often as it is given; None if one is not known."""
+    if platform.groups is None:
+        value = getattr(platform.nodes, field)
+        return None if value is None else value * len(indices)
+    values = [getattr(platform.node(index), field) for index in indices]
+    return None if None in values else sum(values)
+
+
+def most_ranks(platform: "Platform", threads: int) -> int:
+    """As many ranks of so many threads as fit."""
+    return sum(part.nodes.count * (part.nodes.cores // threads) for part in platform.parts)
+
+
+def check_memory_alike(platform: "Platform", what: str) -> None:
+    """Raises InputError, in the name of what knows one kind of memory, where nodes share it in different ways."""
+    known = ("cores", "memory_bandwidth_Bps", "core_memory_bandwidth_Bps")
+    if len({tuple(getattr(part.nodes, field) for field in known) for part in platform.parts}) > 1:
+        raise InputError(
+            f"platform {platform.name} has groups of nodes whose cores share memory in different ways, for which there "
+            f"is no {what}; take a platform of like nodes"
+        )
+
+
+def refuse_groups(platform: "Platform", what: str) -> None:
+    """Raises InputError for a platform with groups, in the name of what knows only like nodes."""
+    if platform.groups is not None:
+        raise InputError(
+            f"platform {platform.name} has groups of nodes that differ, for which there are no {what}; take a platform "
+            "of like nodes"
+        )
 
 
 def check_groups(platform: "Platform") -> None:

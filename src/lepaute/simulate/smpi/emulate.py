@@ -19,6 +19,7 @@ from lepaute.simulate.machine.core import wiring
 from lepaute.simulate.machine.mapping import Mapping, check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.native import RunProgress
+from lepaute.simulate.platform.nodes import most_ranks
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
@@ -142,9 +143,8 @@ def emulate_run(
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
     simgrid, program = find_simgrid(), emulable(program)
-    most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
-    if mapping is None and ranks > most_ranks:
-        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
+    if mapping is None and ranks > (most := most_ranks(platform, threads)):
+        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most} ranks")
     library = build_library()
     known = tuple(COLLECTIVES) if drawn else ()
     warnings = program_caveats(program, library / LIBRARY, ranks, options.collectives, known)

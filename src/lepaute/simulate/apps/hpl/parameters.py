@@ -4,7 +4,7 @@ A field carries what is known of it: default, help, bounds and choices (kit/opti
 names in HPL's report (`Dat`). Command line, docstring, HPL.dat, HPL.out, JSON and the mapping to both engines follow.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from inspect import cleandoc
@@ -217,13 +217,15 @@ class Hpl(Application):
         """
         if not 0.0 < memory_fraction <= 1.0:
             raise InputError(f"memory_fraction is {memory_fraction:g}; it is above 0 and at most 1, such as 0.8")
-        if platform.nodes.memory_bytes is None:
+        if any(part.nodes.memory_bytes is None for part in platform.parts):
             raise InputError(
                 f"{platform.name} does not say how much memory a node has; give n, or the platform nodes.memory_bytes"
             )
         smallest = cls(**parameters | {"n": 1})
-        on_a_node = min(smallest.ranks, max(1, platform.nodes.cores // smallest.threads_per_rank))
-        doubles = int(memory_fraction * platform.nodes.memory_bytes * smallest.ranks / on_a_node) // 8
+        doubles = min(
+            int(memory_fraction * memory_bytes * smallest.ranks / on_a_node) // 8
+            for on_a_node, memory_bytes in _fullest(platform, smallest)
+        )
         n = (isqrt(4 * doubles + 1) - 1) // 2 // smallest.nb * smallest.nb  # n (n + 1) <= doubles
         if n < smallest.nb:
             raise InputError(f"{memory_fraction:g} of the memory of {platform.name} holds no block of {smallest.nb}")
@@ -312,3 +314,13 @@ def _documented() -> str:
 
 
 Hpl.__doc__ = _documented()
+
+
+def _fullest(platform: "schema.Platform", hpl: Hpl) -> Iterator[tuple[int, int]]:
+    """Ranks of the fullest node of each group that ranks reach, one node after the other, and the memory of a node."""
+    left = hpl.ranks
+    for part in platform.parts:
+        per_node = max(1, part.nodes.cores // hpl.threads_per_rank)
+        if left > 0 and part.nodes.memory_bytes is not None:
+            yield min(left, per_node), part.nodes.memory_bytes
+        left -= per_node * part.nodes.count

@@ -312,10 +312,6 @@ def routes_of(
         rows.append(tuple(row))
     names = ", ".join(hosts) if len(hosts) <= _NAMED else f"{hosts[0]} to {hosts[-1]}, in the order of the file"
     notes = [f"hosts: their names are left out; nodes 0 to {len(hosts) - 1} are {names}."]
-    if len(set(cores)) > 1:
-        notes.append(f"cores: hosts have {', '.join(map(str, sorted(set(cores))))}; nodes are alike, with the fewest.")
-    if len({element.attributes.get("speed") for element in read.hosts.values()}) > 1:
-        notes.append("speeds: hosts differ in speed; nodes do not.")
     if others := [host for host, link in zip(hosts, loopbacks, strict=True) if link != loopback]:
         notes.append(f"loopback: inside {', '.join(others)} messages take as long as inside the other hosts.")
     if any(name.startswith(FLOW) and width < WIDE_BPS for name, width, _ in made):
@@ -326,7 +322,8 @@ def routes_of(
     return Machine(
         name=next((zone.attributes.get("id", "") for zone in platform.all(*_ZONES)), "") or "platform",
         numbers=tuple(range(len(hosts))),
-        cores=min(cores),
+        cores=max(cores),
+        hosts=read.hosts,
         kind="routes",
         link_Bps=max((width for _, width, _ in made if width < WIDE_BPS), default=Decimal(10**10)),
         link_latency_s=Decimal(0),

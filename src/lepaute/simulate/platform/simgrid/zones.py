@@ -339,12 +339,12 @@ def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
     of dgemm, or one that gives no positive duration.
     """
     if platform.groups is not None:
-        scale = [1.0 if any(model.kernel == "dgemm" for model in platform.kernels) else group.speed or 1.0 for group in platform.groups]
-        return tuple(
-            speed * factor
-            for part, factor in zip(platform.parts, scale, strict=True)
-            for speed in node_speeds_flops(part)
-        )
+        speeds = list[float]()
+        for group, part in zip(platform.groups, platform.parts, strict=True):
+            known = any(model.kernel == "dgemm" for model in part.kernels)
+            factor = 1.0 if known else group.speed or 1.0
+            speeds += [speed * factor for speed in node_speeds_flops(part)]
+        return tuple(speeds)
     nodes = platform.nodes
     models = [model for model in platform.kernels if model.kernel == "dgemm"]
     if not models:
