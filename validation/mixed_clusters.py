@@ -5,12 +5,12 @@ Fixed before any result was looked at:
 * platform: dahu-2020-01 with the settings of native_against_smpi.py (network.flow_factor=scale, one state of messages),
   four nodes of 8 cores in two groups of two; the older: kernels as they are, a link of half the bandwidth; the newer:
   kernels 1.5 times as fast, the link as it is. No layers of uncertainty;
-* A: 32 ranks, 4 x 8, 8 x 4 and 2 x 16, N = 2000 and 5000, NB = 128, depth 0 and 1, 2ring with binary exchange and modified
-  1ring with spread-roll, each with the older and with the newer nodes first (48 cases);
-* B: older nodes of 4 cores: 24 ranks, 4 x 6 and 3 x 8, else as A with N = 5000 (16); C: links of the older nodes that add
-  5 us to each message, else as A with 4 x 8 and N = 5000 (8);
-* difference: time of the native engine / time under SMPI - 1; goals: mean absolute difference of each group at most 2 %,
-  none above 5 %, as many messages in every run.
+* A: 32 ranks, 4 x 8, 8 x 4 and 2 x 16, N = 2000 and 5000, NB = 128, depth 0 and 1, 2ring with binary exchange and
+  modified 1ring with spread-roll, each with the older and with the newer nodes first (48 cases);
+* B: older nodes of 4 cores: 24 ranks, 4 x 6 and 3 x 8, else as A with N = 5000 (16); C: links of the older nodes that
+  add 5 us to each message, else as A with 4 x 8 and N = 5000 (8);
+* difference: time of the native engine / time under SMPI - 1; goals: mean absolute difference of each group at most
+  2 %, none above 5 %, as many messages in every run.
 """
 
 from itertools import product
@@ -127,8 +127,8 @@ def text(frame: pandas.DataFrame) -> str:
         )
     return f"""## HPL on nodes of two generations under SMPI
 
-Two and two nodes of Dahu's kernels and network in [groups](../reference/platform_file.md#groups-of-nodes); the native engine
-against HPL's own code under SMPI (`validation/mixed_clusters.py`).
+Two and two nodes of Dahu's kernels and network in [groups](../reference/platform_file.md#groups-of-nodes); the native
+engine against HPL's own code under SMPI (`validation/mixed_clusters.py`).
 
 {{goals}}
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli import platform_making
+from lepaute.cli import platform_combine, platform_making
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force
 from lepaute.cli.platform_making import doubts, tell_written
@@ -172,5 +172,6 @@ def import_platform(
     tell_written(imported.platform, output, details=details, as_json=as_json, caveats=imported.notes)
 
 
-for _make in (platform_making.new, platform_making.messages, platform_making.synthesize, platform_making.population):
+_MAKING = (platform_making.new, platform_making.messages, platform_making.synthesize, platform_making.population)
+for _make in (*_MAKING, platform_combine.combine):
     app.command()(_make)
