@@ -9,7 +9,6 @@ namespace lepaute::models {
 namespace {
 
 // Streams of draws; kernels use their own number.
-constexpr std::uint32_t coefficient_stream = 0x434F4500U;
 constexpr std::uint32_t kernel_noise_stream = 0x4B45524EU;
 constexpr std::uint32_t day_stream = 0x44415900U;
 constexpr std::uint32_t run_stream = 0x52554E00U;
@@ -17,10 +16,6 @@ constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
 constexpr std::uint32_t wandering_stream = 0x57414E00U;
 constexpr std::uint32_t wandering_error_stream = 0x57414F00U;
-constexpr std::uint32_t discrepancy_stream = 0x44495300U;
-constexpr std::uint32_t extrapolation_stream = 0x45585400U;
-constexpr std::uint32_t crowding_stream = 0x43524F00U;
-constexpr std::uint32_t own_code_stream = 0x4F574E00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
 // A wandering is constant for a third of its correlation time: the variance of the mean of a long run is then
@@ -31,25 +26,6 @@ constexpr double shortest_step_s = 1e-3;
 constexpr std::uint64_t most_episodes_of_call = 1U << 24U;
 constexpr double shortest_episode_s = 1e-9;
 constexpr double longest_exponent = 700.0; // of rng::exponential
-
-constexpr unsigned group_shift = 40; // draws of other groups of nodes begin at group << shift
-
-void check_groups(const Machine& machine) {
-    if (machine.groups.empty()) {
-        return;
-    }
-    std::uint64_t nodes = 0;
-    for (const NodeGroup& group : machine.groups) {
-        nodes += group.nodes;
-        if (group.cores > machine.cores_per_node || group.cpus > machine.cpus_per_node ||
-            group.sockets > machine.sockets_per_node) {
-            throw std::invalid_argument("groups: a node has more cores, CPUs or sockets than nodes at most have");
-        }
-    }
-    if (nodes != machine.nodes) {
-        refuse("groups", "of " + text_of(nodes) + " nodes", "the machine has " + text_of(machine.nodes));
-    }
-}
 
 } // namespace
 
@@ -65,7 +41,7 @@ void Machine::check() const {
                text_of(nodes) + " nodes have at most " + text_of(most_cores) + " cores together");
     }
     group_of(0).check_parts("cpus_per_node", "sockets_per_node");
-    check_groups(*this);
+    check_groups();
     for (const MachineKernel& kernel : kernels) {
         const std::size_t models = kernel.models.size();
         if (models > 1 && models != std::size_t{nodes} * cpus_per_node &&
@@ -161,51 +137,6 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
                                                        {seeds.day, cpu, cpu_day_stream, 0});
         }
     }
-}
-
-MachineDay::DayKernel MachineDay::drawn(const Machine& machine, const MachineKernel& kernel, std::uint32_t number,
-                                        const Layers& layers, Seeds seeds, std::span<const double> shares) const {
-    const std::size_t sockets = std::size_t{machine.nodes} * machine.sockets_per_node;
-    const std::uint64_t first = kernel.own_errors ? std::uint64_t{kernel.group} << group_shift : 0;
-    DayKernel today{.models = kernel.models,
-                    .by_socket = kernel.models.size() == sockets && sockets != cpu_factor_.size(),
-                    .as_recorded = kernel.as_recorded};
-    for (const double share : shares) {
-        today.crowded.push_back(1.0 + increase_at(kernel.crowding, share));
-    }
-    // Kernels with one model share its errors.
-    const auto source = std::ranges::find(kernel_set_.names, std::string_view(kernel.model_of));
-    const auto from = source == kernel_set_.names.end() ? number : source - kernel_set_.names.begin();
-    const std::uint32_t stream = kernel_set_.first_stream + static_cast<std::uint32_t>(from);
-    for (std::uint32_t cpu = 0; layers.coefficients && cpu < today.models.size(); ++cpu) {
-        today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, first});
-    }
-    const auto factor = [&](bool on, double relative_sd, std::uint32_t layer) {
-        return on ? factor_of(relative_sd, rng::normal({seeds.day, stream, layer, first})) : 1.0;
-    };
-    today.factor = factor(layers.discrepancy, kernel.discrepancy_relative_sd, discrepancy_stream);
-    today.factor *= factor(layers.own_code, kernel.own_code_relative_sd, own_code_stream);
-    today.factor *= factor(layers.extrapolation, kernel.extrapolation_relative_sd, extrapolation_stream + 1);
-    if (layers.discrepancy) {
-        for (KernelModel& model : today.models) { // the same factors on all cpus
-            model.draw_discrepancies({seeds.day, stream, discrepancy_stream, first + 1});
-        }
-        if (kernel.crowding_relative_sd > 0.0) {
-            const double last = kernel.crowding.empty() ? 1.0 : kernel.crowding.back().share;
-            const double error = rng::normal({seeds.day, stream, crowding_stream, first});
-            for (std::size_t number_of_share = 0; number_of_share < shares.size(); ++number_of_share) {
-                const double away = std::max(0.0, 1.0 - shares[number_of_share] / last);
-                today.crowded[number_of_share] *= factor_of(away * kernel.crowding_relative_sd, error);
-            }
-        }
-    }
-    if (layers.extrapolation) {
-        const ExtrapolationError error(kernel.name, {seeds.day, stream, extrapolation_stream, first});
-        for (KernelModel& model : today.models) {
-            model.set_error_outside(error);
-        }
-    }
-    return today;
 }
 
 std::vector<double> MachineDay::place_ranks(const Machine& machine, const std::vector<std::uint32_t>& core_of_rank) {

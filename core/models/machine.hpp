@@ -112,6 +112,7 @@ struct Machine {
 
     /// Numbers of nodes and cores; of what is inside, only what goes with them.
     void check() const;
+    void check_groups() const;
     /// All fields but the topology, by name.
     template <class Visit>
     static void fields(Visit visit) {

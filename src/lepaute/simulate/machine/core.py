@@ -75,7 +75,7 @@ def _core_kernels(platform: "Platform", threads: int) -> list[_core.MachineKerne
             if number == 0 or model != first[name]:
                 kernels.append(_core_kernel(name, model, platform))
                 kernels[-1].group = number
-                kernels[-1].own_errors = number in own.get((model.kernel, model.threads), ())
+                kernels[-1].own_errors = number > 0 and number in own.get((model.kernel, model.threads), ())
         first = first or models
     return kernels
 

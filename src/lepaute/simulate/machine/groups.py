@@ -46,7 +46,7 @@ def slownesses(platform: "Platform") -> list[float]:
     speeds, first, means = zones.node_speeds_flops(platform), 0, []
     for part in platform.parts:
         mine = speeds[first : first + part.nodes.count]
-        means.append(fsum(mine) / len(mine))
+        means.append(mine[0] if len(set(mine)) == 1 else fsum(mine) / len(mine))
         first += part.nodes.count
     mean = fsum(speeds) / len(speeds)
     return [1.0] * len(means) if len(set(means)) == 1 else [mean / each for each in means]
