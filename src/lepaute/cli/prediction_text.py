@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
-from lepaute.simulate.platform.nodes import total_of
+from lepaute.simulate.prediction.hosting_nodes import total_of_ranks
 from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
 
@@ -111,30 +111,17 @@ def _parts_line(prediction: "Prediction") -> list[str]:
 
 def peak_gflops(prediction: "Prediction") -> float | None:
     """Of the cores that the ranks compute on; None where it is not known, or the application counts no operations."""
-    application, conditions = prediction.application, prediction.conditions
-    if conditions is None or application.rate != GFLOPS:
-        return None
-    peak = total_of(conditions.platform, _nodes_of_ranks(prediction), "peak_flops_per_core")
-    return None if not peak else peak * application.threads_per_rank / 1e9
-
-
-def _nodes_of_ranks(prediction: "Prediction") -> list[int]:
-    """The index of the node of each rank; none where its conditions are not known."""
-    application, conditions = prediction.application, prediction.conditions
-    if conditions is None:
-        return []
-    platform = conditions.platform
-    cores = conditions.mapping.cores(platform, application.ranks, application.threads_per_rank)
-    return [core // platform.nodes.cores for core in cores]
+    peak = None if prediction.application.rate != GFLOPS else total_of_ranks(prediction, "peak_flops_per_core")
+    return peak and peak * prediction.application.threads_per_rank / 1e9
 
 
 def _memory_line(prediction: "Prediction") -> list[str]:
     """Memory needed, where that is known, and that of the nodes which hold ranks."""
-    nodes, needed_bytes, conditions = prediction.nodes, prediction.application.memory_bytes, prediction.conditions
+    nodes, needed_bytes = prediction.nodes, prediction.application.memory_bytes
     if needed_bytes is None:
         return []
     needed = f"{quantity(needed_bytes / 1e9, 'GB')} needed"
-    there_bytes = conditions and total_of(conditions.platform, set(_nodes_of_ranks(prediction)), "memory_bytes")
+    there_bytes = total_of_ranks(prediction, "memory_bytes", once=True)
     if not there_bytes:
         return [f"  memory  {needed} on {counted(nodes, 'node')}"]
     share = f"{significant(100.0 * needed_bytes / there_bytes, 2)} %" if needed_bytes < there_bytes else "too much"

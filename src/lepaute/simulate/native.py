@@ -16,7 +16,7 @@ from lepaute.simulate.behaviour import Behaviour
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.groups import group_computing_s
-from lepaute.simulate.machine.mapping import check_memory
+from lepaute.simulate.machine.memory import check_memory
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.tasks import Task, available_cores, run_tasks

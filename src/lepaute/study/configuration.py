@@ -16,7 +16,8 @@ from lepaute.kit.quantities import lag_of, whole_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
-from lepaute.simulate.machine.mapping import check_memory, platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.machine.memory import check_memory
 from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import KNOBS, with_components

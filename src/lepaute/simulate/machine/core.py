@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError
-from lepaute.simulate.machine.groups import tell_groups
-from lepaute.simulate.platform.kernel_model import models_of
+from lepaute.simulate.machine.groups import kernels_of_groups, tell_groups
 from lepaute.simulate.platform.nodes import with_links
 from lepaute.simulate.platform.topology import numbers_between
 from lepaute.simulate.platform.values import core_modes
@@ -41,7 +40,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"it has them for {', '.join(map(str, available))}; calibrate with --threads-per-rank {threads}, or, for a "
             f"machine from a data sheet, lepaute platform new --threads-per-rank {threads}"
         )
-    machine.kernels = _core_kernels(platform, threads)
+    machine.kernels = kernels_of_groups(platform, KERNELS, threads, _core_kernel)
     if (days := platform.days) is not None:
         for name in ("common_relative_sd", "run_relative_sd", "cpu_relative_sd"):
             setattr(machine, f"day_{name}", getattr(days, name) or 0.0)
@@ -59,25 +58,6 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     if platform.groups is not None:
         tell_groups(machine, platform, threads)
     return machine
-
-
-def _core_kernels(platform: "Platform", threads: int) -> list[_core.MachineKernel]:
-    """Those of the first group, or of all nodes, and of each other group the ones that differ from them."""
-    own: dict[tuple[str, int], set[int]] = {}  # groups with models of their own
-    for number, group in enumerate(platform.groups or ()):
-        for model in group.kernels or ():
-            own.setdefault((model.kernel, model.threads), set()).add(number)
-    first: dict[str, KernelModel] = {}
-    kernels = []
-    for number, part in enumerate(platform.parts):
-        models = models_of(part.kernels, KERNELS, threads)
-        for name, model in models.items():
-            if number == 0 or model != first[name]:
-                kernels.append(_core_kernel(name, model, platform))
-                kernels[-1].group = number
-                kernels[-1].own_errors = number > 0 and number in own.get((model.kernel, model.threads), ())
-        first = first or models
-    return kernels
 
 
 def _fill_network(core: _core.Network, network: "Network") -> None:

@@ -1,20 +1,43 @@
 """What the core is told of groups of nodes that differ: how their cores are laid out, kernels, speed of other code."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
 from lepaute import _core
 from lepaute.kit.later import later
+from lepaute.simulate.platform.kernel_model import models_of
 from lepaute.simulate.tracing import CATEGORIES
 
 if TYPE_CHECKING:
     from lepaute.simulate.engine import SimulatedRun
+    from lepaute.simulate.platform.kernel_model import KernelModel
     from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.platform.simgrid import zones
 else:
     zones = later("lepaute.simulate.platform.simgrid.zones")  # not on the way of most predictions
+
+
+def kernels_of_groups(
+    platform: "Platform",
+    names: Sequence[str],
+    threads: int,
+    core_kernel: "Callable[[str, KernelModel, Platform], _core.MachineKernel]",
+) -> list[_core.MachineKernel]:
+    """Kernels of these names: those of the first group, or of all nodes, and of each other group the ones that differ from them."""
+    first: dict[str, KernelModel] = {}
+    kernels = []
+    for number, (part, group) in enumerate(zip(platform.parts, platform.groups or (None,), strict=True)):
+        special = [(model.kernel, model.threads) for model in (group and group.kernels) or ()]
+        models = models_of(part.kernels, names, threads)
+        for name, model in models.items():
+            if number == 0 or model != first[name]:
+                kernels.append(core_kernel(name, model, platform))
+                kernels[-1].group = number
+                kernels[-1].separate_errors = number > 0 and (model.kernel, model.threads) in special
+        first = first or models
+    return kernels
 
 
 def tell_groups(machine: _core.Machine, platform: "Platform", threads: int) -> None:
@@ -45,11 +68,11 @@ def slownesses(platform: "Platform") -> list[float]:
     """
     speeds, first, means = zones.node_speeds_flops(platform), 0, []
     for part in platform.parts:
-        mine = speeds[first : first + part.nodes.count]
-        means.append(mine[0] if len(set(mine)) == 1 else fsum(mine) / len(mine))
+        of_group = speeds[first : first + part.nodes.count]
+        means.append(of_group[0] if len(set(of_group)) == 1 else fsum(of_group) / len(of_group))
         first += part.nodes.count
     mean = fsum(speeds) / len(speeds)
-    return [1.0] * len(means) if len(set(means)) == 1 else [mean / each for each in means]
+    return [1.0] * len(means) if len(set(means)) == 1 else [mean / speed for speed in means]
 
 
 def group_computing_s(platform: "Platform", run: "SimulatedRun", cores: Sequence[int]) -> tuple[float, ...]:
@@ -64,4 +87,4 @@ def group_computing_s(platform: "Platform", run: "SimulatedRun", cores: Sequence
         sums[bisect_right(ends, core // platform.nodes.cores)] += computing_s
     total = fsum(sums)
     # Of a sampled run, ranks are known by the windows, and their sum for all of it.
-    return tuple(each * run.computing_s / total if total else 0.0 for each in sums)
+    return tuple(part_s * run.computing_s / total if total else 0.0 for part_s in sums)

@@ -2,8 +2,7 @@
 and rankfiles (Open MPI)."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -13,11 +12,10 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hostfiles import IPV6, HostLines
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, whole
-from lepaute.kit.text import counted, quantity, ranks_text
+from lepaute.kit.text import counted, ranks_text
 from lepaute.simulate.platform.nodes import cores_text, names_text, node_in_group
 
 if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
     from lepaute.simulate.platform import schema
     from lepaute.simulate.platform.nodes import Nodes
 else:
@@ -108,24 +106,6 @@ def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) ->
         slots += [Slot(node + at, slot * threads) for at in range(filled) for slot in range(per_node)]
         node += count
     return slots
-
-
-def check_memory(application: "Application", platform: "schema.Platform", cores: Sequence[int]) -> None:
-    """Raises InputError if the data of the ranks on these cores are larger than the memory of a node."""
-    data_bytes = application.memory_bytes
-    if data_bytes is None:
-        return
-    first, ranks_on = 0, Counter(core // platform.nodes.cores for core in cores)
-    for part in platform.parts:
-        most_ranks = max(ranks_on[first + node] for node in range(part.nodes.count))
-        first += part.nodes.count
-        needed_bytes, known = data_bytes / application.ranks * most_ranks, part.nodes.memory_bytes
-        if known is not None and needed_bytes > known:
-            raise InputError(
-                f"the data of {application.problem.words} need {quantity(needed_bytes / 1e9, 'GB')} on the node with "
-                f"most ranks ({most_ranks}), and a node of {platform.name} has {quantity(known / 1e9, 'GB')}; take "
-                "a smaller problem, more nodes, or --set nodes.memory_bytes=null to leave memory out"
-            )
 
 
 def permuted(slots: list[Slot], seed: int) -> list[Slot]:

@@ -10,12 +10,12 @@ from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.simulate.platform.network_model import NodeLink
 from lepaute.simulate.platform.nodes import Nodes, refuse_groups
 from lepaute.simulate.platform.schema import Assumption, Platform
-from lepaute.simulate.platform.topology import Topology
+from lepaute.simulate.platform.topology import SWITCH
 
 #: What a platform has once, for all of its nodes.
 _ONCE = ("network", "days", "episodes", "wandering", "slow_state")
 #: What is of one machine, and of no combination.
-_LEFT_OUT = ("blas", "sentinel", "population", "archive_id")
+_OMITTED = ("blas", "sentinel", "population", "archive_id")
 _OF_NODES = ("memory_bytes", "memory_bandwidth_Bps", "core_memory_bandwidth_Bps", "peak_flops_per_core", "cpu_model")
 
 
@@ -52,7 +52,7 @@ def combined(
             for platform, group in zip(sized, names, strict=True)
         ],
         "kernels": [model for _, model in kernels.values()],
-        "topology": Topology(kind="switch"),
+        "topology": SWITCH,
         "assumed": _assumed(sized, kernels) or None,
         **{field: getattr(usual, field) for field in _ONCE},
     }
@@ -62,20 +62,24 @@ def combined(
 def _nodes(platforms: Sequence[Platform]) -> Nodes:
     """What all have alike, and the most cores, CPUs and sockets, in numbers that divide each other."""
     nodes = [platform.nodes for platform in platforms]
-    cores = max(each.cores for each in nodes)
-    most_sockets = max(each.sockets or 1 for each in nodes)
+    cores = max(described.cores for described in nodes)
+    most_sockets = max(described.sockets or 1 for described in nodes)
     sockets = next(n for n in range(most_sockets, cores + 1) if cores % n == 0)
-    cpus = max(each.cpus for each in nodes)
+    cpus = max(described.cpus for described in nodes)
     if cpus > 1:
         cpus = next(n for n in range(cpus, cores + 1) if cores % n == 0 and n % sockets in (0, n))
         cpus = cpus if cpus % sockets == 0 else cores
-    same = {field: values.pop() for field in _OF_NODES if len(values := {getattr(each, field) for each in nodes}) == 1}
+    same = {
+        field: values.pop()
+        for field in _OF_NODES
+        if len(values := {getattr(described, field) for described in nodes}) == 1
+    }
     return Nodes(count=sum(n.count for n in nodes), first_number=1, cores=cores, cpus=cpus, sockets=sockets, **same)
 
 
 def _group(platform: Platform, name: str, usual: Platform, common: Sequence[KernelModel]) -> dict[str, Any]:
     nodes, width = platform.nodes, platform.network.node_link.bandwidth_Bps
-    own = [model for model in platform.kernels if model not in common]
+    special = [model for model in platform.kernels if model not in common]
     group: dict[str, Any] = {
         "name": name,
         "nodes": nodes.count,
@@ -85,7 +89,7 @@ def _group(platform: Platform, name: str, usual: Platform, common: Sequence[Kern
         "core_to_cpu": nodes.core_to_cpu,
         "sockets": nodes.sockets or 1,
         **{field: getattr(nodes, field) for field in _OF_NODES},
-        "kernels": own or None,
+        "kernels": special or None,
         "power": platform.power,
     }
     if width < usual.network.node_link.bandwidth_Bps:
@@ -117,8 +121,11 @@ def _assumed(
 ) -> list[Assumption]:
     assumptions = []
     for platform in platforms:
-        mine = platform.assumed or ()
-        assumptions += [each.model_copy(update={"what": f"{platform.name}: {each.what}"[:500]}) for each in mine]
+        known_of = platform.assumed or ()
+        assumptions += [
+            assumption.model_copy(update={"what": f"{platform.name}: {assumption.what}"[:500]})
+            for assumption in known_of
+        ]
         known = {(model.kernel, model.threads) for model in platform.kernels}
         lacking = {key: of.name for key, (of, _) in kernels.items() if key not in known}
         for name in dict.fromkeys(lacking.values()):
@@ -134,9 +141,9 @@ def _notes(platforms: Sequence[Platform], usual: Platform) -> list[str]:
         unlike = (p for p in platforms if getattr(p, field) != getattr(usual, field))
         if others := [platform.name for platform in unlike if not _only_width(platform, usual, field)]:
             notes.append(f"{field}: as of {usual.name}, also for nodes of {', '.join(others)}.")
-    having = {field: [p.name for p in platforms if getattr(p, field) is not None] for field in _LEFT_OUT}
+    having = {field: [p.name for p in platforms if getattr(p, field) is not None] for field in _OMITTED}
     notes += [f"{field}: that of {', '.join(of)} is left out." for field, of in having.items() if of]
-    if others := [platform.name for platform in platforms if platform.topology.kind != "switch"]:
+    if others := [platform.name for platform in platforms if not platform.topology.is_switch]:
         notes.append(f"topology: one switch joins all nodes, and not the topology of {', '.join(others)}.")
     return notes
 

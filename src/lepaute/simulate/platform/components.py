@@ -13,7 +13,7 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
-from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece, lengthened
+from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
 from lepaute.simulate.platform.network_model import Network, Segment
 from lepaute.simulate.platform.nodes import Nodes, refuse_groups, scaled_links
 from lepaute.simulate.platform.population import Group, Population
@@ -64,7 +64,7 @@ def _scaled(platform: Platform, name: str, value: Any) -> Platform:
             f"{', '.join(COMPONENTS)}, and kernels of platform {platform.name} such as {kernels[0]}"
         )
     return _with_pieces(
-        platform, kernels if name == "computing" else [name], lambda piece: lengthened(piece, 1.0 / factor)
+        platform, kernels if name == "computing" else [name], lambda piece: piece.lengthened(1.0 / factor)
     )
 
 
@@ -185,10 +185,7 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
     had = platform.nodes
     if nodes == had.count:
         return platform
-    if platform.groups is not None:
-        raise InputError(
-            f"nodes.count follows from the groups of {platform.name}; set groups.{platform.groups[0].name}.nodes"
-        )
+    refuse_groups(platform, "other numbers of all nodes")
     update: dict[str, Any] = {
         "nodes": had.model_copy(update={"count": nodes}),
         "kernels": tuple(resized_tables(model, had, nodes) for model in platform.kernels),
@@ -216,7 +213,7 @@ def topology_for(topology: Topology, nodes: int, name: str) -> Topology:
 
     Raises InputError if there is no such form.
     """
-    if topology.kind == "switch" or topology.node_count == nodes:
+    if topology.is_switch or topology.node_count == nodes:
         return topology
     if topology.kind == "fat-tree":
         levels, children, parents, cables = (part.split(",") for part in (topology.parameters or "").split(";"))

@@ -53,7 +53,7 @@ def with_nodes(platform: Platform, place: int, nodes: int, *, topology: bool = T
     had = group.nodes_of(platform, first_of(group, platform))
     kernels = group.kernels and tuple(resized_tables(model, had, nodes) for model in group.kernels)
     groups[place] = group.model_copy(update={"nodes": nodes, "kernels": kernels})
-    count = sum(each.nodes for each in groups)
+    count = sum(member.nodes for member in groups)
     update: dict[str, Any] = {
         "groups": tuple(groups),
         "nodes": platform.nodes.model_copy(update={"count": count}),
@@ -70,9 +70,9 @@ def _placed(platform: Platform, field: str) -> str:
         return field
     places = {group.name: place for place, group in enumerate(platform.groups or ())}
     # A name may have dots itself.
-    name = max((each for each in places if inner == each or inner.startswith(f"{each}.")), key=len, default="")
+    name = max((known for known in places if f"{inner}.".startswith(f"{known}.")), key=len, default="")
     if not name:
         named = inner.partition(".")[0][:60]
-        known = ", ".join(list(places)[:20])
-        raise InputError(f"{field[:80]}: there is no group {named}{guess(named, list(places))}; groups are {known}")
+        listed = ", ".join(list(places)[:20])
+        raise InputError(f"{field[:80]}: there is no group {named}{guess(named, list(places))}; groups are {listed}")
     return f"groups[{places[name]}]{inner.removeprefix(name)}"

@@ -4,15 +4,15 @@ A group says what is special about its nodes; all else is as the platform says. 
 nodes that a group is, so that what reads a platform of like nodes reads each of them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le, Len
 
 from lepaute.errors import InputError
-from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu, lengthened
-from lepaute.simulate.platform.topology import CableModel, Topology
+from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu
+from lepaute.simulate.platform.topology import SWITCH, CableModel, Topology
 from lepaute.simulate.platform.values import (
     MAX_CORES,
     Check,
@@ -75,13 +75,13 @@ class Nodes(Value):
 
 def _check_divisible(nodes: Nodes, *at: str | int) -> None:
     sockets, cpus = nodes.sockets or 1, nodes.cpus if nodes.cpus > 1 else 0
-    for field, parts, what, whole in (
+    for field, parts, what, total in (
         ("cpus", nodes.cpus, "cores", nodes.cores),
         ("sockets", sockets, "cores", nodes.cores),
         ("sockets", sockets, "CPUs", cpus),
     ):
-        if whole % parts:
-            raise fault(f"is {parts}; {whole} {what} cannot be divided evenly among them", *at, field)
+        if total % parts:
+            raise fault(f"is {parts}; {total} {what} cannot be divided evenly among them", *at, field)
 
 
 class Power(Value):
@@ -141,7 +141,7 @@ class NodeGroup(Value):
 
     def nodes_of(self, platform: "Platform", first_number: int) -> Nodes:
         """Its nodes; first_number : of the first, among all of the platform."""
-        names = {each.name for each in fields(Nodes)} & {each.name for each in fields(self)} - {"first_number"}
+        names = {field.name for field in fields(Nodes)} & {field.name for field in fields(self)} - {"first_number"}
         special = {name: value for name in names if (value := getattr(self, name)) is not None}
         return platform.nodes.model_copy(update=special | {"count": self.nodes, "first_number": first_number})
 
@@ -154,11 +154,11 @@ def parts_of(platform: "Platform") -> "tuple[Platform, ...]":
     first = platform.nodes.first_number
     for group in platform.groups:
         numbers = range(first, first + group.nodes)
-        own = {(model.kernel, model.threads): model for model in group.kernels or ()}
+        special = {(model.kernel, model.threads): model for model in group.kernels or ()}
         shift = first - first_of(group, platform)
         kernels = tuple(
-            _numbered(own[key], numbers, shift)
-            if (key := (model.kernel, model.threads)) in own
+            _numbered(special[key], numbers, shift)
+            if (key := (model.kernel, model.threads)) in special
             else _numbered(_at_speed(model, group.speed), numbers, 0)
             for model in platform.kernels
         )
@@ -166,7 +166,7 @@ def parts_of(platform: "Platform") -> "tuple[Platform, ...]":
             "nodes": group.nodes_of(platform, first),
             "kernels": kernels,
             "power": group.power or platform.power,
-            "topology": Topology.model_construct(kind="switch"),
+            "topology": SWITCH,
             "groups": None,
         }
         parts.append(platform.model_copy(update=part))
@@ -243,7 +243,7 @@ def _numbered(model: KernelModel, numbers: range, shift: int) -> KernelModel:
 def _at_speed(model: KernelModel, speed: float | None) -> KernelModel:
     if speed is None or speed == 1.0:
         return model
-    return model.model_copy(update={"pieces": tuple(lengthened(piece, 1.0 / speed) for piece in model.pieces)})
+    return model.model_copy(update={"pieces": tuple(piece.lengthened(1.0 / speed) for piece in model.pieces)})
 
 
 def scaled_links(groups: "tuple[NodeGroup, ...] | None", field: str, factor: float) -> "tuple[NodeGroup, ...] | None":
@@ -272,7 +272,7 @@ def most_ranks(platform: "Platform", threads: int) -> int:
     return sum(part.nodes.count * (part.nodes.cores // threads) for part in platform.parts)
 
 
-def check_memory_alike(platform: "Platform", what: str) -> None:
+def check_same_memory(platform: "Platform", what: str) -> None:
     """Raises InputError, in the name of what knows one kind of memory, where nodes share it in different ways."""
     known = ("cores", "memory_bandwidth_Bps", "core_memory_bandwidth_Bps")
     if len({tuple(getattr(part.nodes, field) for field in known) for part in platform.parts}) > 1:
@@ -280,6 +280,15 @@ def check_memory_alike(platform: "Platform", what: str) -> None:
             f"platform {platform.name} has groups of nodes whose cores share memory in different ways, for which there "
             f"is no {what}; take a platform of like nodes"
         )
+
+
+def fullest_nodes(platform: "Platform", ranks: int, threads: int) -> Iterator[tuple[int, int]]:
+    """Ranks of the fullest node of each group that ranks reach, one node after the other, and the memory of a node."""
+    for part in platform.parts:
+        per_node = max(1, part.nodes.cores // threads)
+        if ranks > 0 and part.nodes.memory_bytes is not None:
+            yield min(ranks, per_node), part.nodes.memory_bytes
+        ranks -= per_node * part.nodes.count
 
 
 def refuse_groups(platform: "Platform", what: str) -> None:
@@ -308,9 +317,9 @@ def check_groups(platform: "Platform") -> None:
             raise fault(f"is {group.name}, as that of another group", *at, "name")
         names.add(group.name)
         for field in ("cores", "cpus", "sockets"):
-            most, given = getattr(nodes, field) or 1, getattr(group, field) or 1
-            if given > most:
-                problem = f"is {given}; nodes.{field}, the most of any node, is {most}"
+            most, value = getattr(nodes, field) or 1, getattr(group, field) or 1
+            if value > most:
+                problem = f"is {value}; nodes.{field}, the most of any node, is {most}"
                 raise fault(problem, *at, field, remedy=f"Raise nodes.{field}, and give the others theirs.")
         part = group.nodes_of(platform, first_of(group, platform))
         _check_divisible(part, *at)
@@ -320,8 +329,8 @@ def check_groups(platform: "Platform") -> None:
             if (model.kernel, model.threads) not in known:
                 problem = f"is a model of {model.kernel} for {model.threads} threads, which other nodes have none for"
                 raise fault(problem, *at, "kernels", number, remedy="Give the platform's kernels one, too.")
-        if group.link is not None and topology.kind in _WITHOUT_CABLE:
-            problem = f"is of a cable to each node; in topology {topology.kind} {_WITHOUT_CABLE[topology.kind]}"
+        if group.link is not None and (where := topology.kind) in _WITHOUT_CABLE:
+            problem = f"is of a cable to each node; in topology {where} {_WITHOUT_CABLE[where]}"
             raise fault(problem, *at, "link", remedy="Say it in topology.")
         width, link_Bps = platform.network.node_link.bandwidth_Bps, group.link and group.link.bandwidth_Bps
         if link_Bps and link_Bps > width:

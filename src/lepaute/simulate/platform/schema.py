@@ -23,7 +23,7 @@ from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.simulate.platform.network_model import Network
 from lepaute.simulate.platform.nodes import MAX_GROUPS, NodeGroup, Nodes, Power, check_groups, check_models, parts_of
 from lepaute.simulate.platform.population import Population
-from lepaute.simulate.platform.topology import Topology
+from lepaute.simulate.platform.topology import SWITCH, Topology
 from lepaute.simulate.platform.values import (
     Check,
     CoreCount,
@@ -230,7 +230,7 @@ class Platform(Value):
     groups: Annotated[tuple[NodeGroup, ...], Len(1, MAX_GROUPS)] | None = None
     kernels: tuple[KernelModel, ...]
     network: Network
-    topology: Topology = Topology.model_construct(kind="switch")
+    topology: Topology = SWITCH
     days: Days | None = None
     population: Population | None = None
     episodes: Episodes | None = None

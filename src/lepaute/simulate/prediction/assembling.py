@@ -13,7 +13,7 @@ from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import SimulatedRun, Simulator
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.platform.schema import Platform
-from lepaute.simulate.prediction.energy import energy_j
+from lepaute.simulate.prediction.hosting_nodes import energy_j
 from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.prediction.request import PredictionRequest

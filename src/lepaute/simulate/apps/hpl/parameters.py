@@ -4,7 +4,7 @@ A field carries what is known of it: default, help, bounds and choices (kit/opti
 names in HPL's report (`Dat`). Command line, docstring, HPL.dat, HPL.out, JSON and the mapping to both engines follow.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from inspect import cleandoc
@@ -18,6 +18,7 @@ from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option, options_of, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import Application, Problem
+from lepaute.simulate.platform.nodes import fullest_nodes
 
 if TYPE_CHECKING:
     from lepaute.simulate.platform import schema
@@ -224,7 +225,7 @@ class Hpl(Application):
         smallest = cls(**parameters | {"n": 1})
         doubles = min(
             int(memory_fraction * memory_bytes * smallest.ranks / on_a_node) // 8
-            for on_a_node, memory_bytes in _fullest(platform, smallest)
+            for on_a_node, memory_bytes in fullest_nodes(platform, smallest.ranks, smallest.threads_per_rank)
         )
         n = (isqrt(4 * doubles + 1) - 1) // 2 // smallest.nb * smallest.nb  # n (n + 1) <= doubles
         if n < smallest.nb:
@@ -314,13 +315,3 @@ def _documented() -> str:
 
 
 Hpl.__doc__ = _documented()
-
-
-def _fullest(platform: "schema.Platform", hpl: Hpl) -> Iterator[tuple[int, int]]:
-    """Ranks of the fullest node of each group that ranks reach, one node after the other, and the memory of a node."""
-    left = hpl.ranks
-    for part in platform.parts:
-        per_node = max(1, part.nodes.cores // hpl.threads_per_rank)
-        if left > 0 and part.nodes.memory_bytes is not None:
-            yield min(left, per_node), part.nodes.memory_bytes
-        left -= per_node * part.nodes.count

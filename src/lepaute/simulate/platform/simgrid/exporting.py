@@ -145,13 +145,13 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
         )
     limited = topology.limiters is not None and topology.limiters.node_bandwidth_Bps is not None
     unlike = len({part.nodes.cores for part in platform.parts}) > 1
-    if platform.groups is not None and (topology.changed or (unlike and (topology.kind != "switch" or limited))):
+    differ = unlike or len(set(node_speeds_flops(platform))) > 1
+    if platform.groups is not None and (topology.changed or (differ and (not topology.is_switch or limited))):
         raise InputError(
             f"platform {platform.name}: groups of {cores_text(platform)} and their links are written route by route, "
             f"up to {MAX_NODES_WITH_ROUTES} nodes, not {count}; take fewer nodes, or one switch without links of groups"
         )
-    differ = unlike or len(set(node_speeds_flops(platform))) > 1
-    return "star" if topology.kind == "switch" and differ and not limited else "cluster"
+    return "star" if topology.is_switch and differ and not limited else "cluster"
 
 
 def _needs_explicit_routes(platform: Platform) -> bool:
@@ -162,7 +162,7 @@ def _needs_explicit_routes(platform: Platform) -> bool:
         or topology.changed
         or topology.removed
         or topology.cables == "first"
-        or (platform.groups is not None and topology.kind != "switch")
+        or (platform.groups is not None and not topology.is_switch)
         or len(cable_bandwidths_Bps(platform)) > 1
         or not limiters_fit(topology)
         or simgrid_routes_otherwise(topology)
@@ -190,7 +190,7 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
         yield "loopback_Bps", network.loopback.bandwidth_Bps
     # Are the factors of latency for a whole route, or for each of its links? And how much of a message's 16 bytes of
     # envelope is already taken off?
-    on_links = parts.latencies.same_on_every_route and platform.topology.kind != "switch" and form == "cluster"
+    on_links = parts.latencies.same_on_every_route and not platform.topology.is_switch and form == "cluster"
     by_size = any(segment.cable_latency_factor not in (None, 1) for segment in network.remote.segments)
     yield "latency", "sized" if by_size else "links" if on_links else "route"
     yield "enveloped", [int(taken) for taken in parts.latencies.enveloped]
@@ -325,7 +325,7 @@ def _equal_shares(topology: Topology, form: str) -> bool:
     """Have all routes the same latency in the file? SimGrid shares links in inverse proportion to it."""
     if form == "mesh":
         return not cables_add_latency(topology)
-    return topology.kind == "switch" or (topology.kind == "fat-tree" and len(longest_route(topology)) == 2)
+    return topology.is_switch or (topology.kind == "fat-tree" and len(longest_route(topology)) == 2)
 
 
 def _of_mesh(platform: Platform, parts: Parts) -> Iterator[str]:

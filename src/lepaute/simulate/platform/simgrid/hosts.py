@@ -8,7 +8,7 @@ from typing import Any
 
 from lepaute.errors import InputError
 from lepaute.simulate.platform.nodes import MAX_GROUPS
-from lepaute.simulate.platform.simgrid.machines import Element, Reader, decimal_of, whole_number
+from lepaute.simulate.platform.simgrid.machines import Element, Reader, cores_of, decimal_of
 
 _POWERS = {"": 0, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _WORDS = {"kilo": 3, "mega": 6, "giga": 9, "tera": 12, "peta": 15, "exa": 18, "": 0}
@@ -26,7 +26,7 @@ def groups_of(hosts: Mapping[str, Element], origin: str) -> tuple[dict[str, Any]
             at = Reader(element, origin)
             read[id(element)] = (
                 speed_flops(element.attributes.get("speed", "1"), at.where("speed")),
-                whole_number(element.attributes.get("core", "1"), at.where("core")),
+                cores_of(element, origin),
             )
     if len(set(read.values())) <= 1:
         return None

@@ -229,7 +229,7 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     return Machine(
         name="platform",
         numbers=tuple(int(match[2]) for match in matches if match),
-        cores=max(_cores(hosts, origin)),
+        cores=max(cores_of(host, origin) for host in hosts),
         kind="graph",
         link_Bps=Decimal(1),
         link_latency_s=_values(links[f"{ids[0]}_latency"], origin)[1],
@@ -316,7 +316,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     return Machine(
         name=(matches[0][1] if matches[0] and numbered else "").strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
-        cores=max(_cores(hosts, origin)),
+        cores=max(cores_of(host, origin) for host in hosts),
         kind="switch",
         shared=first_up is first_down and policy == "SHARED",
         link_Bps=up_Bps,
@@ -330,8 +330,8 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     )
 
 
-def _cores(hosts: list[Element], origin: str) -> list[int]:
-    return [whole_number(h.attributes.get("core", "1"), Reader(h, origin).where("core")) for h in hosts]
+def cores_of(host: Element, origin: str) -> int:
+    return whole_number(host.attributes.get("core", "1"), Reader(host, origin).where("core"))
 
 
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:

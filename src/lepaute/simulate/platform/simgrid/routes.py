@@ -11,7 +11,7 @@ from itertools import chain, permutations, product
 from typing import NamedTuple
 
 from lepaute.errors import InputError
-from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, numbers, whole_number
+from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, cores_of, numbers
 
 #: There is a row of a table for every two.
 MAX_HOSTS = 256
@@ -285,7 +285,6 @@ def routes_of(
     hosts = tuple(read.hosts)
     if not hosts:
         raise InputError(f"{origin}: has neither a cluster nor a host in a zone; a platform needs one of them")
-    cores = [whole_number(e.attributes.get("core", "1"), Reader(e, origin).where("core")) for e in read.hosts.values()]
     loopbacks = [read.loopbacks[host]._replace(name="") if host in read.loopbacks else None for host in hosts]
     loopback = max(loopbacks, key=loopbacks.count)
     ways = {pair: read.between(*pair) for pair in permutations(hosts, 2)}
@@ -322,7 +321,7 @@ def routes_of(
     return Machine(
         name=next((zone.attributes.get("id", "") for zone in platform.all(*_ZONES)), "") or "platform",
         numbers=tuple(range(len(hosts))),
-        cores=max(cores),
+        cores=max(cores_of(element, origin) for element in read.hosts.values()),
         hosts=read.hosts,
         kind="routes",
         link_Bps=max((width for _, width, _ in made if width < WIDE_BPS), default=Decimal(10**10)),
