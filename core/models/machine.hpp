@@ -37,9 +37,9 @@ struct CrowdingPoint {
 /// A kernel of a platform, with its models: one for all cpus, or one per socket or per cpu (node-major).
 struct MachineKernel {
     std::string name;
-    std::string model_of{};       // the kernel whose model it has, and whose errors it shares; empty: its own
-    std::uint32_t group = 0;      // of nodes; the first group's holds in those that have none
-    bool separate_errors = false; // drawn apart from those of the first group's kernel
+    std::string model_of{};  // the kernel whose model it has, and whose errors it shares; empty: its own
+    std::uint32_t group = 0; // of nodes; the first group's holds in those that have none
+    bool own_errors = false; // drawn apart from those of the first group's kernel
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0;   // of the logarithm
     double own_code_relative_sd = 0.0;      // the same, of what is known of code that was timed on another machine
@@ -55,7 +55,7 @@ struct MachineKernel {
         visit("name", &MachineKernel::name);
         visit("model_of", &MachineKernel::model_of);
         visit("group", &MachineKernel::group);
-        visit("separate_errors", &MachineKernel::separate_errors);
+        visit("own_errors", &MachineKernel::own_errors);
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd, 0.0, most_relative_sd);
         visit("own_code_relative_sd", &MachineKernel::own_code_relative_sd);

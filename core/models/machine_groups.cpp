@@ -37,7 +37,7 @@ void Machine::check_groups() const {
 MachineDay::DayKernel MachineDay::drawn(const Machine& machine, const MachineKernel& kernel, std::uint32_t number,
                                         const Layers& layers, Seeds seeds, std::span<const double> shares) const {
     const std::size_t sockets = std::size_t{machine.nodes} * machine.sockets_per_node;
-    const std::uint64_t first = kernel.separate_errors ? std::uint64_t{kernel.group} << group_shift : 0;
+    const std::uint64_t first = kernel.own_errors ? std::uint64_t{kernel.group} << group_shift : 0;
     DayKernel today{.models = kernel.models,
                     .by_socket = kernel.models.size() == sockets && sockets != cpu_factor_.size(),
                     .as_recorded = kernel.as_recorded};

@@ -53,7 +53,7 @@ TEST(NodeGroups, TheErrorOfAModelIsSharedUnlessAGroupHasItsOwn) {
         return seconds_on(day, 1, Kernel::product) / seconds_on(day, 0, Kernel::product);
     };
     EXPECT_DOUBLE_EQ(ratio(), 3.0);
-    machine.kernels[2].separate_errors = true;
+    machine.kernels[2].own_errors = true;
     EXPECT_GT(std::abs(ratio() - 3.0), 1e-3);
 }
 

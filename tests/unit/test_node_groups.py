@@ -108,8 +108,8 @@ def test_the_kernels_of_a_group_hold_on_its_nodes_alone() -> None:
     own = mixed(groups=[{"name": "new", "nodes": 2}, {"name": "old", "nodes": 2, "kernels": [slower]}])
     assert node_speeds_flops(own)[0] == pytest.approx(2.0 * node_speeds_flops(own)[2], rel=1e-3)
     kernels = {(kernel.name, kernel.group): kernel for kernel in machine_of(own).kernels}
-    assert kernels["dgemm", 1].separate_errors
-    assert not kernels["dgemm", 0].separate_errors
+    assert kernels["dgemm", 1].own_errors
+    assert not kernels["dgemm", 0].own_errors
     assert ("dtrsm", 1) not in kernels
     assert times_s(plain()) < times_s(own)
 

@@ -25,7 +25,7 @@ def kernels_of_groups(
     threads: int,
     core_kernel: "Callable[[str, KernelModel, Platform], _core.MachineKernel]",
 ) -> list[_core.MachineKernel]:
-    """Kernels of these names: those of the first group, or of all nodes, and of each other group the ones that differ from them."""
+    """Kernels of these names: those of the first group, or of all nodes, and those of others that differ from them."""
     first: dict[str, KernelModel] = {}
     kernels = []
     for number, (part, group) in enumerate(zip(platform.parts, platform.groups or (None,), strict=True)):
@@ -35,7 +35,7 @@ def kernels_of_groups(
             if number == 0 or model != first[name]:
                 kernels.append(core_kernel(name, model, platform))
                 kernels[-1].group = number
-                kernels[-1].separate_errors = number > 0 and (model.kernel, model.threads) in special
+                kernels[-1].own_errors = number > 0 and (model.kernel, model.threads) in special
         first = first or models
     return kernels
 

@@ -100,8 +100,8 @@ def _of_the_mean(population: Population) -> Population:
         group.model_copy(update={"mean": tuple(group.mean[i] for i in kept), **parts(group)})
         for group in population.groups
     )
-    own = {"terms": tuple(population.terms[i] for i in kept), "groups": groups, "scale_of_cpu": scales}
-    return population.model_copy(update={**own, **parts(population)})
+    values = {"terms": tuple(population.terms[i] for i in kept), "groups": groups, "scale_of_cpu": scales}
+    return population.model_copy(update={**values, **parts(population)})
 
 
 def _with_pieces(platform: Platform, kernels: Collection[str], change: Callable[[Piece], Piece]) -> Platform:
