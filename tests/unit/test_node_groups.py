@@ -1,22 +1,26 @@
 """Groups of nodes that differ: the file, its refusals, and what simulations make of them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from lepaute.errors import InputError, PlatformError
-from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate import Hpl, Layers, Stencil, predict
 from lepaute.simulate.machine.core import core_topology, machine_of, wiring
-from lepaute.simulate.machine.mapping import Mapping, hostfile_slots, rankfile_slots
+from lepaute.simulate.machine.groups import slownesses
+from lepaute.simulate.machine.mapping import Mapping, Slot, hostfile_slots, rankfile_slots
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.combining import combined
-from lepaute.simulate.platform.io import parse_platform
+from lepaute.simulate.platform.io import parse_platform, with_values
 from lepaute.simulate.platform.network_model import NodeLink
 from lepaute.simulate.platform.schema import platform_text
 from lepaute.simulate.platform.simgrid import export_xml, import_xml
 from lepaute.simulate.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.platform.summary import facts, in_one_line, summary
+from lepaute.study.capacity import machines_of
+from lepaute.study.schema import Study
 
 DGEMM = {
     "kernel": "dgemm",
@@ -298,3 +302,54 @@ def test_what_knows_only_like_nodes_says_so() -> None:
         synthesize(mixed(), None, nodes=2)
     with pytest.raises(InputError, match="no factors of single CPUs"):
         with_cpu_factors(mixed(), 1, {0: 2.0})
+
+
+PARTS = {
+    "new node": {"kind": "node", "group": "new", "price": 9000, "ranks": 8},
+    "old node": {"kind": "node", "group": "old", "price": 1000, "ranks": 4},
+    "any node": {"kind": "node", "price": 5000, "ranks": 8},
+}
+
+
+def study_of(folder: Path, nodes: list[Any]) -> Study:
+    (folder / "mixed.yaml").write_text(yaml.safe_dump(content()))
+    (folder / "parts.yaml").write_text(yaml.safe_dump({"parts": PARTS}))
+    base = {"application": {"name": "hpl", "n": 1000, "nb": 64, "grid": "1x1"}, "platform": str(folder / "mixed.yaml")}
+    capacity = {"catalogue": "parts.yaml", "nodes": nodes}
+    return Study.model_validate({"question": "capacity", "base": base, "capacity": capacity})
+
+
+def test_a_study_of_capacity_counts_the_nodes_of_each_group(tmp_path: Path) -> None:
+    """Their names, prices, and what the platform and the grid become."""
+    machines = machines_of(study_of(tmp_path, [{"new": 2, "old": 3}, {"new": 1, "old": 1}]), tmp_path)
+    assert [(machine.name, machine.price) for machine in machines] == [
+        ("1 x new node + 1 x old node", 10_000.0),
+        ("2 x new node + 3 x old node", 21_000.0),
+    ]
+    fields = dict(machines[1].fields)
+    assert fields.pop("application.grid") == "4x7"
+    assert fields == {"platform.groups.new.nodes": 2, "platform.groups.old.nodes": 3}
+    values = {path.removeprefix("platform."): value for path, value in fields.items()}
+    assert with_values(mixed(), values).nodes.count == 5
+
+
+def test_a_machine_of_groups_needs_a_part_of_each(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no part of the kind node is with group: gpu"):
+        machines_of(study_of(tmp_path, [{"gpu": 2}]), tmp_path)
+
+
+def test_groups_that_parts_price_are_no_nodes_of_other_machines(tmp_path: Path) -> None:
+    assert [machine.name for machine in machines_of(study_of(tmp_path, [2]), tmp_path)] == ["2 x any node"]
+
+
+def test_an_application_of_seconds_goes_with_the_speed_of_its_nodes() -> None:
+    """They are those of a node as fast as the mean of all: here 1.5 and 0.75 times."""
+    group = {"nodes": 2, "cores": 8}
+    platform = mixed(groups=[{"name": "new", **group}, {"name": "old", **group, "speed": 0.5}])
+    speeds = slownesses(platform)
+    mean = sum(node_speeds_flops(platform)) / 4
+    assert speeds == pytest.approx([mean / node_speeds_flops(platform)[0], mean / node_speeds_flops(platform)[2]])
+    one = Stencil(cells=(50, 50, 50), iterations=10, cell_time_s=1e-7)
+    slow = predict(one, platform, runs=1, layers=Layers.only(), mapping=Mapping(slots=(Slot(2, 0),)))
+    fast = predict(one, platform, runs=1, layers=Layers.only())
+    assert slow.time_s.mean == pytest.approx(fast.time_s.mean * speeds[1] / speeds[0])
