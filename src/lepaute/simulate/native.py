@@ -126,7 +126,9 @@ class NativeSimulator:
             self._priced[application] = _core.SharedDraws(result, machine, self._layers, cores, seed, run_seed)
         run = _simulated_run(result, behaviour, seed, began_s)
         if conditions.platform.groups is not None:
-            run = replace(run, group_computing_s=group_computing_s(conditions.platform, run, cores))
+            of_ranks_s = run.breakdown.by_rank_s[:, 0].tolist() if run.breakdown else []  # the first of CATEGORIES
+            sums_s = group_computing_s(conditions.platform, cores, of_ranks_s, run.computing_s)
+            run = replace(run, group_computing_s=sums_s)
         if trace is None:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))

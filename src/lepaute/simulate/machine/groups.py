@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from lepaute import _core
 from lepaute.kit.later import later
 from lepaute.simulate.platform.kernel_model import models_of
-from lepaute.simulate.tracing import CATEGORIES
 
 if TYPE_CHECKING:
-    from lepaute.simulate.engine import SimulatedRun
     from lepaute.simulate.platform.kernel_model import KernelModel
     from lepaute.simulate.platform.schema import Platform
     from lepaute.simulate.platform.simgrid import zones
@@ -75,16 +73,18 @@ def slownesses(platform: "Platform") -> list[float]:
     return [1.0] * len(means) if len(set(means)) == 1 else [mean / speed for speed in means]
 
 
-def group_computing_s(platform: "Platform", run: "SimulatedRun", cores: Sequence[int]) -> tuple[float, ...]:
-    """Of the computing of all ranks, in seconds, that on each group; cores : of the ranks."""
-    assert run.breakdown is not None, "of the native engine"
+def group_computing_s(
+    platform: "Platform", cores: Sequence[int], of_ranks_s: Sequence[float], computing_s: float
+) -> tuple[float, ...]:
+    """Of the computing of all ranks, in seconds, that on each group; cores, of_ranks_s : of each rank.
+
+    Of a sampled run, ranks are known by the windows, and `computing_s`, their sum, for all of it.
+    """
     sums, ends, end = [0.0] * len(platform.parts), [], 0
     for part in platform.parts:
         end += part.nodes.count
         ends.append(end)
-    of_ranks = run.breakdown.by_rank_s[:, CATEGORIES.index("compute")].tolist()
-    for core, computing_s in zip(cores, of_ranks, strict=True):
-        sums[bisect_right(ends, core // platform.nodes.cores)] += computing_s
+    for core, seconds in zip(cores, of_ranks_s, strict=True):
+        sums[bisect_right(ends, core // platform.nodes.cores)] += seconds
     total = fsum(sums)
-    # Of a sampled run, ranks are known by the windows, and their sum for all of it.
-    return tuple(part_s * run.computing_s / total if total else 0.0 for part_s in sums)
+    return tuple(part_s * computing_s / total if total else 0.0 for part_s in sums)
