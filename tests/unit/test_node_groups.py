@@ -13,6 +13,7 @@ from lepaute.simulate.machine.groups import slownesses
 from lepaute.simulate.machine.mapping import Mapping, Slot, hostfile_slots, rankfile_slots
 from lepaute.simulate.platform import Platform, load_platform, override
 from lepaute.simulate.platform.combining import combined
+from lepaute.simulate.platform.group_picture import draw_platform
 from lepaute.simulate.platform.io import parse_platform, with_values
 from lepaute.simulate.platform.network_model import NodeLink
 from lepaute.simulate.platform.schema import platform_text
@@ -353,3 +354,9 @@ def test_an_application_of_seconds_goes_with_the_speed_of_its_nodes() -> None:
     slow = predict(one, platform, runs=1, layers=Layers.only(), mapping=Mapping(slots=(Slot(2, 0),)))
     fast = predict(one, platform, runs=1, layers=Layers.only())
     assert slow.time_s.mean == pytest.approx(fast.time_s.mean * speeds[1] / speeds[0])
+
+
+def test_a_picture_has_a_bar_for_each_group(tmp_path: Path) -> None:
+    draw_platform(mixed(), tmp_path / "mixed.svg")
+    drawn = (tmp_path / "mixed.svg").read_text()
+    assert all(f"<!-- {words} -->" in drawn for words in ("new", "old", "link, GB/s", "Gflop/s a node in dgemm"))
