@@ -211,6 +211,7 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
     Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form; and
     PlatformError for a number that no platform has.
     """
+    refuse_groups(like, "data sheets scaled from them")
     if sheet.nodes > 1 and sheet.link_Bps is None:
         raise InputError("several nodes need the bandwidth of their link: --link, such as 100Gb")
     core = rate_of(sheet)

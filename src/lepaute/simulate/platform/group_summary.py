@@ -1,6 +1,7 @@
-"""Groups of nodes in words."""
+"""Groups of nodes in words, and what they have together."""
 
 from collections.abc import Iterator
+from math import fsum
 
 from lepaute.kit.text import counted, quantity, seconds, significant, size_text
 from lepaute.simulate.platform.data_sheet import dgemm_rate
@@ -30,6 +31,24 @@ def sizes_and_rates(platform: Platform) -> str:
         speed = "" if rate is None else f" at {significant(rate / 1e9)}{unit}"
         texts.append(f"{nodes} of {counted(part.nodes.cores, 'core')}{speed}")
     return ", ".join(texts) + (" and others" if len(platform.parts) > _SHOWN else "")
+
+
+def mean_dgemm_rate(platform: Platform) -> float | None:
+    """Flop/s of a core in dgemm, as `dgemm_rate`, on a node as fast as the mean of all; None where it is not known."""
+    rates = [(part.nodes.count, dgemm_rate(part)) for part in platform.parts]
+    if len(rates) == 1:
+        return rates[0][1]
+    known = [count * rate for count, rate in rates if rate is not None]
+    return fsum(known) / platform.nodes.count if len(known) == len(rates) else None
+
+
+def core_memory_Bps(platform: Platform) -> float | None:  # noqa: N802 - the unit
+    """A core's share of the memory bandwidth of its node; None where it is not known, or not the same everywhere."""
+    shares = {
+        None if part.nodes.memory_bandwidth_Bps is None else part.nodes.memory_bandwidth_Bps / part.nodes.cores
+        for part in platform.parts
+    }
+    return shares.pop() if len(shares) == 1 else None
 
 
 def _details(group: NodeGroup, part: Platform, platform: Platform) -> Iterator[str]:
