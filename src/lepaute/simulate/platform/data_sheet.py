@@ -25,6 +25,7 @@ from lepaute.simulate.platform.guessed_messages import (
 )
 from lepaute.simulate.platform.io import load_platform
 from lepaute.simulate.platform.kernel_model import LIKENED, ROW_KERNELS, UPDATE, KernelModel, Noise, Piece, mean_s
+from lepaute.simulate.platform.nodes import refuse_groups
 from lepaute.simulate.platform.schema import Platform
 
 #: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
