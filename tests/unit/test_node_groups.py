@@ -21,8 +21,9 @@ from lepaute.simulate.platform.simgrid import export_xml, import_xml
 from lepaute.simulate.platform.simgrid.zones import node_speeds_flops
 from lepaute.simulate.platform.summary import facts, in_one_line, summary
 from lepaute.study.capacity import machines_of
-from lepaute.study.schema import Study
+from lepaute.study.schema import Study, load_study
 
+ROOT = Path(__file__).parents[2]
 DGEMM = {
     "kernel": "dgemm",
     "pieces": [{"mean": {"mnk": 4.0e-11, "1": 1.0e-6}, "noise": {"kind": "half-normal", "sd": {"mnk": 4.0e-13}}}],
@@ -360,3 +361,13 @@ def test_a_picture_has_a_bar_for_each_group(tmp_path: Path) -> None:
     draw_platform(mixed(), tmp_path / "mixed.svg")
     drawn = (tmp_path / "mixed.svg").read_text()
     assert all(f"<!-- {words} -->" in drawn for words in ("new", "old", "link, GB/s", "Gflop/s a node in dgemm"))
+
+
+def test_the_example_of_a_mixed_cluster_is_a_study_of_its_groups() -> None:
+    folder = ROOT / "examples/studies"
+    study = load_study(folder / "mixed.yaml")
+    machines = machines_of(study, folder)
+    assert len(machines) == len(study.capacity.nodes if study.capacity else ())
+    platform = load_platform(folder / "mixed_cluster.yaml")
+    assert platform.groups
+    assert {f"platform.groups.{group.name}.nodes" for group in platform.groups} <= set(machines[0].fields)
