@@ -364,10 +364,10 @@ def test_a_picture_has_a_bar_for_each_group(tmp_path: Path) -> None:
 
 
 def test_the_example_of_a_mixed_cluster_is_a_study_of_its_groups() -> None:
-    folder = ROOT / "examples/studies"
-    study = load_study(folder / "mixed.yaml")
+    folder = ROOT / "examples/studies/mixed"
+    study = load_study(folder / "study.yaml")
     machines = machines_of(study, folder)
     assert len(machines) == len(study.capacity.nodes if study.capacity else ())
-    platform = load_platform(folder / "mixed_cluster.yaml")
+    platform = load_platform(folder / "cluster.yaml")
     assert platform.groups
     assert {f"platform.groups.{group.name}.nodes" for group in platform.groups} <= set(machines[0].fields)
