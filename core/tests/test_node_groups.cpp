@@ -77,15 +77,27 @@ TEST(NodeGroups, ANodeHasItsOwnCoresAndIsFullWithThem) {
 
 TEST(NodeGroups, AreAllNodesOfTheMachineWithinItsBounds) {
     Machine machine = mixed();
-    check_all(machine);
+    machine.check();
+    check_all(machine.groups);
     machine.groups[0].nodes = 1;
-    EXPECT_THROW(check_all(machine), std::invalid_argument);
+    EXPECT_THROW(machine.check(), std::invalid_argument);
     machine = mixed();
     machine.groups[1].cores = 8;
-    EXPECT_THROW(check_all(machine), std::invalid_argument);
+    EXPECT_THROW(machine.check(), std::invalid_argument);
     machine = mixed();
     machine.groups[0].cpus = 3;
-    EXPECT_THROW(check_all(machine), std::invalid_argument);
+    EXPECT_THROW(check_all(machine.groups), std::invalid_argument);
+}
+
+TEST(NodeGroups, AWayIsAsWideAsItsNarrowestLink) {
+    net::TopologyOptions options{.levels = {{8.0, 0.0}}};
+    options.overrides = {{.name = "n1", .capacity_Bps = 2.0, .latency_s = {}}};
+    net::Topology topology = net::Topology::single_switch(3, options);
+    EXPECT_EQ(topology.narrowest_Bps(0, 1, 8.0), 2.0);
+    EXPECT_EQ(topology.narrowest_Bps(0, 2, 8.0), 8.0);
+    EXPECT_EQ(topology.narrowest_Bps(0, 2, 5.0), 5.0);
+    topology.slow_down(2.0);
+    EXPECT_EQ(topology.narrowest_Bps(0, 1, 4.0), 1.0);
 }
 
 } // namespace
