@@ -371,3 +371,9 @@ def test_the_example_of_a_mixed_cluster_is_a_study_of_its_groups() -> None:
     platform = load_platform(folder / "cluster.yaml")
     assert platform.groups
     assert {f"platform.groups.{group.name}.nodes" for group in platform.groups} <= set(machines[0].fields)
+
+
+def test_what_python_and_json_say_of_a_platform_counts_its_groups() -> None:
+    assert repr(mixed()) == "<Platform 'mixed': 2 x 8 + 2 x 4 cores, 2 kernel models>"
+    assert mixed().facts_in_short()["groups"] == {"new": 2, "old": 2}
+    assert "groups" not in plain().facts_in_short()

@@ -21,7 +21,16 @@ from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
 from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.simulate.platform.network_model import Network
-from lepaute.simulate.platform.nodes import MAX_GROUPS, NodeGroup, Nodes, Power, check_groups, check_models, parts_of
+from lepaute.simulate.platform.nodes import (
+    MAX_GROUPS,
+    NodeGroup,
+    Nodes,
+    Power,
+    check_groups,
+    check_models,
+    cores_text,
+    parts_of,
+)
 from lepaute.simulate.platform.population import Population
 from lepaute.simulate.platform.topology import SWITCH, Topology
 from lepaute.simulate.platform.values import (
@@ -239,20 +248,23 @@ class Platform(Value):
     power: Power | None = None
 
     def __repr__(self) -> str:
-        nodes = self.nodes
-        return f"<Platform {self.name!r}: {nodes.count} x {nodes.cores} cores, {len(self.kernels)} kernel models>"
+        return f"<Platform {self.name!r}: {cores_text(self)}, {len(self.kernels)} kernel models>"
 
     __str__ = __repr__
 
     def facts_in_short(self) -> dict[str, object]:
         """Nodes, cores of a node, first sentence of the description, digest: values for JSON."""
         first = " ".join(self.description.split()).split(". ")[0].rstrip(".")
-        return {"nodes": self.nodes.count, "cores": self.nodes.cores, "description": first, "sha256": self.sha256}
+        nodes, sha256 = self.nodes, self.sha256
+        facts: dict[str, object] = {"nodes": nodes.count, "cores": nodes.cores, "description": first, "sha256": sha256}
+        if self.groups is not None:
+            facts["groups"] = {group.name: group.nodes for group in self.groups}
+        return facts
 
     def _repr_html_(self) -> str:
         facts = self.facts_in_short()
         rows = [
-            ("nodes", f"{facts['nodes']} of {facts['cores']} cores"),
+            ("nodes", cores_text(self) if self.groups else f"{facts['nodes']} of {facts['cores']} cores"),
             ("kernels", ", ".join(sorted({model.kernel for model in self.kernels}))),
             ("topology", self.topology.kind),
             ("source", self.source),
