@@ -1,5 +1,6 @@
 #include "factors.hpp"
 
+#include "latency_factor.hpp"
 #include "state.hpp"
 
 #include <algorithm>
@@ -14,29 +15,9 @@ namespace lepaute::simblas {
 namespace {
 
 namespace s4u = simgrid::s4u;
-using Links = std::vector<s4u::Link*>;
-
-constexpr double envelope_bytes = 16.0; // that SMPI adds to each message
-
 const models::Segment& segment_of(double size, bool inside) {
     const models::Network& network = state().machine.network;
     return (inside ? network.loopback : network.remote).at(size);
-}
-
-/// Of all messages: without one, SimGrid shares a link between flows by weights in which those with latency have
-/// 1 / latency and those without have 1, and starves these, even on a link that nobody shares.
-constexpr double least_latency_s = 1e-12;
-
-/// The factor on the sum of the links' latencies that makes it the latency of the segment, less what the envelope
-/// takes.
-double latency_factor(double size, bool inside, const Links& links) {
-    double sum_s = 0.0;
-    for (const s4u::Link* link : links) {
-        sum_s += link->get_latency();
-    }
-    const models::Segment& segment = segment_of(size, inside);
-    const double wanted_s = segment.latency_s - envelope_bytes / segment.bandwidth_Bps;
-    return sum_s > 0.0 ? std::max(least_latency_s, wanted_s) / sum_s : 1.0;
 }
 
 /// SimGrid bounds a flow by this factor times the bandwidth of its links, and scales its share alike.
@@ -49,7 +30,7 @@ double bandwidth_factor(double size, bool inside) {
 
 void use_own_factors() {
     const auto latency = [](double size, const s4u::Host* from, const s4u::Host* to, const Links& links, const auto&) {
-        return latency_factor(size - envelope_bytes, from == to, links);
+        return latency_factor(segment_of(size - envelope_bytes, from == to), links);
     };
     const auto bandwidth = [](double size, const s4u::Host* from, const s4u::Host* to, const Links&, const auto&) {
         return bandwidth_factor(size - envelope_bytes, from == to);

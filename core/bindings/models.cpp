@@ -87,6 +87,7 @@ void bind_network(nb::module_& m) {
 void bind_models(nb::module_& m) {
     bind_kernels(m);
     bind_network(m);
+    bind_struct<models::NodeGroup>(m, "NodeGroup");
     bind_struct<models::Machine>(m, "Machine")
         .def("copy", [](const models::Machine& machine) { return machine; })
         .def_rw("topology", &models::Machine::topology)

@@ -21,7 +21,6 @@ double extrapolation_slope(bool matrix_product, bool varied, bool above) noexcep
 
 ExtrapolationError::ExtrapolationError(std::string_view kernel, rng::Coordinates at) noexcept
     : matrix_product_(kernel.starts_with("dgemm") || kernel.starts_with("dtrsm")), drawn_(true) {
-    at.index = 0;
     for (auto& side : normals_) {
         for (double& normal : side) {
             normal = rng::normal(at);

@@ -265,7 +265,6 @@ void note(KernelUse& use, const KernelCost& cost, const Size& size, std::uint64_
 }
 
 void KernelModel::draw_coefficients(rng::Coordinates at) {
-    at.index = 0;
     for (KernelPiece& piece : pieces_) {
         const std::size_t n = piece.covariance_terms.size();
         if (n == 0) {

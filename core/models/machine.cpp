@@ -9,7 +9,6 @@ namespace lepaute::models {
 namespace {
 
 // Streams of draws; kernels use their own number.
-constexpr std::uint32_t coefficient_stream = 0x434F4500U;
 constexpr std::uint32_t kernel_noise_stream = 0x4B45524EU;
 constexpr std::uint32_t day_stream = 0x44415900U;
 constexpr std::uint32_t run_stream = 0x52554E00U;
@@ -17,10 +16,6 @@ constexpr std::uint32_t cpu_day_stream = 0x43505500U;
 constexpr std::uint32_t episode_stream = 0x45504900U;
 constexpr std::uint32_t wandering_stream = 0x57414E00U;
 constexpr std::uint32_t wandering_error_stream = 0x57414F00U;
-constexpr std::uint32_t discrepancy_stream = 0x44495300U;
-constexpr std::uint32_t extrapolation_stream = 0x45585400U;
-constexpr std::uint32_t crowding_stream = 0x43524F00U;
-constexpr std::uint32_t own_code_stream = 0x4F574E00U;
 // Of an episode: its half-normal noise, of whatever width, must not make a duration negative.
 constexpr double smallest_factor = 0.05;
 // A wandering is constant for a third of its correlation time: the variance of the mean of a long run is then
@@ -45,14 +40,8 @@ void Machine::check() const {
         refuse("cores_per_node", text_of(cores_per_node),
                text_of(nodes) + " nodes have at most " + text_of(most_cores) + " cores together");
     }
-    const auto check_parts = [&](std::string_view name, std::uint32_t parts) {
-        check_number(name, parts, 1U, cores_per_node);
-        if (cores_per_node % parts != 0) {
-            refuse(name, text_of(parts), text_of(cores_per_node) + " cores cannot be divided evenly among them");
-        }
-    };
-    check_parts("cpus_per_node", cpus_per_node);
-    check_parts("sockets_per_node", sockets_per_node);
+    group_of(0).check_parts("cpus_per_node", "sockets_per_node");
+    check_groups();
     for (const MachineKernel& kernel : kernels) {
         const std::size_t models = kernel.models.size();
         if (models > 1 && models != std::size_t{nodes} * cpus_per_node &&
@@ -68,19 +57,6 @@ void Machine::check() const {
         refuse("topology", "of " + text_of(topology->nodes()) + " nodes",
                "the machine has " + text_of(nodes) + ", and all are joined by it");
     }
-}
-
-std::uint32_t Machine::cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept {
-    const std::uint32_t cpu = cpu_is_core_modulo ? core % cpus_per_node : core / (cores_per_node / cpus_per_node);
-    return node * cpus_per_node + cpu;
-}
-
-std::uint32_t Machine::socket_of_core(std::uint32_t node, std::uint32_t core) const noexcept {
-    const std::uint32_t first = node * sockets_per_node;
-    if (cpus_per_node % sockets_per_node != 0) {
-        return first + core / (cores_per_node / sockets_per_node);
-    }
-    return first + cpu_of_core(0, core) / (cpus_per_node / sockets_per_node);
 }
 
 double increase_at(std::span<const CrowdingPoint> points, double share) noexcept {
@@ -102,13 +78,14 @@ Machine with_timed_kernel(const Machine& machine, std::string_view name, double 
     piece.deviation.at(n) = relative_sd;
     piece.noise = relative_sd > 0.0 ? Noise::half_normal : Noise::none;
     Machine result = machine;
-    result.kernels = {{.name = std::string(name), .models = {KernelModel({piece})}}};
+    result.kernels = {{.name = std::string(name), .models = {KernelModel({piece})}, .timed = true}};
     return result;
 }
 
 MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const Layers& layers, Seeds seeds,
                        const std::vector<std::uint32_t>& core_of_rank)
-    : kernel_set_(kernels), kernels_(kernels.names.size()),
+    : kernel_set_(kernels), differs_(!machine.groups.empty()),
+      kernels_(kernels.names.size() * std::max<std::size_t>(1, machine.groups.size())),
       cpu_factor_(std::size_t{machine.nodes} * machine.cpus_per_node, 1.0), ranks_(core_of_rank.size()),
       episode_relative_sd_(layers.noise ? machine.episode_relative_sd : 0.0),
       episode_s_(episode_relative_sd_ > 0.0 ? machine.episode_s : 0.0), use_(kernels.names.size()),
@@ -120,50 +97,22 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
         use.by_size.begin();
     }
     const std::vector<double> shares = place_ranks(machine, core_of_rank);
-    const std::size_t sockets = std::size_t{machine.nodes} * machine.sockets_per_node;
-    for (std::uint32_t number = 0; number < kernels_.size(); ++number) {
-        const auto named = std::ranges::find(machine.kernels, kernels.names[number], &MachineKernel::name);
+    for (std::size_t place = 0; place < kernels_.size(); ++place) {
+        const auto number = static_cast<std::uint32_t>(place % kernels.names.size());
+        const std::size_t group = place / kernels.names.size();
+        const auto find = [&](std::size_t of_group) {
+            return std::ranges::find_if(machine.kernels, [&](const MachineKernel& kernel) {
+                return kernel.name == kernels.names[number] && kernel.group == of_group;
+            });
+        };
+        auto named = find(group);
+        named = named == machine.kernels.end() ? find(0) : named;
         if (named == machine.kernels.end()) {
             continue;
         }
-        DayKernel& today = kernels_[number];
-        today = {.models = named->models,
-                 .by_socket = named->models.size() == sockets && sockets != cpu_factor_.size(),
-                 .as_recorded = named->as_recorded};
-        for (const double share : shares) {
-            today.crowded.push_back(1.0 + increase_at(named->crowding, share));
-        }
-        // Kernels with one model share its errors.
-        const auto source = std::ranges::find(kernels.names, std::string_view(named->model_of));
-        const auto from = source == kernels.names.end() ? number : source - kernels.names.begin();
-        const std::uint32_t stream = kernels.first_stream + static_cast<std::uint32_t>(from);
-        for (std::uint32_t cpu = 0; layers.coefficients && cpu < today.models.size(); ++cpu) {
-            today.models[cpu].draw_coefficients({seeds.day, cpu, coefficient_stream + stream, 0});
-        }
-        const auto drawn = [&](bool on, double relative_sd, std::uint32_t layer) {
-            return on ? factor_of(relative_sd, rng::normal({seeds.day, stream, layer, 0})) : 1.0;
-        };
-        today.factor = drawn(layers.discrepancy, named->discrepancy_relative_sd, discrepancy_stream);
-        today.factor *= drawn(layers.own_code, named->own_code_relative_sd, own_code_stream);
-        today.factor *= drawn(layers.extrapolation, named->extrapolation_relative_sd, extrapolation_stream + 1);
-        if (layers.discrepancy) {
-            for (KernelModel& model : today.models) { // the same factors on all cpus
-                model.draw_discrepancies({seeds.day, stream, discrepancy_stream, 1});
-            }
-            if (named->crowding_relative_sd > 0.0) {
-                const double last = named->crowding.empty() ? 1.0 : named->crowding.back().share;
-                const double error = rng::normal({seeds.day, stream, crowding_stream, 0});
-                for (std::size_t number_of_share = 0; number_of_share < shares.size(); ++number_of_share) {
-                    const double away = std::max(0.0, 1.0 - shares[number_of_share] / last);
-                    today.crowded[number_of_share] *= factor_of(away * named->crowding_relative_sd, error);
-                }
-            }
-        }
-        if (layers.extrapolation) {
-            const ExtrapolationError error(named->name, {seeds.day, stream, extrapolation_stream, 0});
-            for (KernelModel& model : today.models) {
-                model.set_error_outside(error);
-            }
+        kernels_[place] = drawn(machine, *named, number, layers, seeds, shares);
+        if (differs_ && named->timed && !named->as_recorded) {
+            kernels_[place].factor *= machine.groups[group].slowness;
         }
     }
     if (layers.noise && machine.wandering_relative_sd > 0.0) {
@@ -191,15 +140,15 @@ MachineDay::MachineDay(const Machine& machine, const KernelSet& kernels, const L
 }
 
 std::vector<double> MachineDay::place_ranks(const Machine& machine, const std::vector<std::uint32_t>& core_of_rank) {
-    const std::uint32_t on_socket = machine.cores_per_node / machine.sockets_per_node;
     std::vector<std::uint32_t> busy(std::size_t{machine.nodes} * machine.sockets_per_node, 0);
     // Sockets of the cores that a rank computes on, one by one.
     const auto visit_sockets = [&](std::uint32_t first, auto visit) {
         const std::uint32_t node = first / machine.cores_per_node;
         const std::uint32_t from = first % machine.cores_per_node;
-        const std::uint32_t end = std::min(from + machine.threads_per_rank, machine.cores_per_node);
+        const NodeGroup group = machine.group_of(node);
+        const std::uint32_t end = std::min(from + machine.threads_per_rank, group.cores);
         for (std::uint32_t core = from; core < end; ++core) {
-            visit(machine.socket_of_core(node, core));
+            visit(node * machine.sockets_per_node + group.socket_of_core(core));
         }
     };
     for (const std::uint32_t core : core_of_rank) {
@@ -211,14 +160,22 @@ std::vector<double> MachineDay::place_ranks(const Machine& machine, const std::v
         const std::uint32_t node = core_of_rank[rank] / machine.cores_per_node;
         const std::uint32_t core = core_of_rank[rank] % machine.cores_per_node;
         RankState& state = ranks_[rank];
-        state.cpu = machine.cpu_of_core(node, core);
-        state.socket = machine.socket_of_core(node, core);
+        const NodeGroup group = machine.group_of(node);
+        if (core >= group.cores) {
+            throw std::invalid_argument("a rank is mapped to a core that its node does not have");
+        }
+        state.cpu = node * machine.cpus_per_node + group.cpu_of_core(core);
+        state.socket = node * machine.sockets_per_node + group.socket_of_core(core);
+        if (differs_) {
+            const std::size_t before = group_of_node(machine.groups, node) * kernel_set_.names.size();
+            state.first_kernel = static_cast<std::uint32_t>(before);
+        }
         own.clear();
         visit_sockets(core_of_rank[rank], [&](std::uint32_t socket) { own.push_back(socket); });
         const auto threads = static_cast<std::uint32_t>(own.size());
         std::ranges::sort(own);
         own.erase(std::ranges::unique(own).begin(), own.end());
-        const std::uint32_t others = static_cast<std::uint32_t>(own.size()) * on_socket - threads;
+        const std::uint32_t others = static_cast<std::uint32_t>(own.size()) * (group.cores / group.sockets) - threads;
         std::uint32_t computing = 0;
         for (const std::uint32_t socket : own) {
             computing += busy[socket];

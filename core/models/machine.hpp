@@ -4,6 +4,7 @@
 #include "checks.hpp"
 #include "models/kernel_model.hpp"
 #include "models/network_model.hpp"
+#include "models/node_group.hpp"
 #include "net/large_pages.hpp"
 #include "net/topology.hpp"
 
@@ -36,11 +37,14 @@ struct CrowdingPoint {
 /// A kernel of a platform, with its models: one for all cpus, or one per socket or per cpu (node-major).
 struct MachineKernel {
     std::string name;
-    std::string model_of{}; // the kernel whose model it has, and whose errors it shares; empty: its own
+    std::string model_of{};  // the kernel whose model it has, and whose errors it shares; empty: its own
+    std::uint32_t group = 0; // of nodes; the first group's holds in those that have none
+    bool own_errors = false; // drawn apart from those of the first group's kernel
     std::vector<KernelModel> models;
     double discrepancy_relative_sd = 0.0;   // of the logarithm
     double own_code_relative_sd = 0.0;      // the same, of what is known of code that was timed on another machine
     double extrapolation_relative_sd = 0.0; // the same, of use on other numbers of ranks than it was timed on
+    bool timed = false;                     // seconds that an application says, of a node as fast as the mean
     bool as_recorded = false;               // timed on this machine: its durations have what cores differ and wander by
     std::vector<CrowdingPoint> crowding{};
     double crowding_relative_sd = 0.0; // error of durations next to idle cores; none at the last share of the table
@@ -50,10 +54,13 @@ struct MachineKernel {
     static void fields(Visit visit) {
         visit("name", &MachineKernel::name);
         visit("model_of", &MachineKernel::model_of);
+        visit("group", &MachineKernel::group);
+        visit("own_errors", &MachineKernel::own_errors);
         visit("models", &MachineKernel::models);
         visit("discrepancy_relative_sd", &MachineKernel::discrepancy_relative_sd, 0.0, most_relative_sd);
         visit("own_code_relative_sd", &MachineKernel::own_code_relative_sd);
         visit("extrapolation_relative_sd", &MachineKernel::extrapolation_relative_sd, 0.0, most_relative_sd);
+        visit("timed", &MachineKernel::timed);
         visit("as_recorded", &MachineKernel::as_recorded);
         visit("crowding", &MachineKernel::crowding);
         visit("crowding_relative_sd", &MachineKernel::crowding_relative_sd, 0.0, most_relative_sd);
@@ -71,6 +78,7 @@ struct Machine {
     std::uint32_t cpus_per_node = 1;
     bool cpu_is_core_modulo = true; // else core divided by the cores of a cpu
     std::uint32_t sockets_per_node = 1;
+    std::vector<NodeGroup> groups{}; // of nodes that differ, each with at most as many parts; none: all as said above
     std::uint32_t threads_per_rank = 1; // that the models are for: a rank computes on its core and the next ones
     std::vector<MachineKernel> kernels;
     // Standard deviations of the logarithm of effects: of the day and of the run on all cpus, of each cpu.
@@ -96,12 +104,15 @@ struct Machine {
     [[nodiscard]] net::Topology links_between_nodes() const {
         return topology ? *topology : net::Topology::plain_switch(nodes, network.node_link_Bps);
     }
-    [[nodiscard]] std::uint32_t cpu_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
-    /// The socket among those of all nodes: CPUs of a socket are consecutive, or the cores where all have one CPU.
-    [[nodiscard]] std::uint32_t socket_of_core(std::uint32_t node, std::uint32_t core) const noexcept;
+    /// The group that `node` is in: all nodes, where they are alike.
+    [[nodiscard]] NodeGroup group_of(std::uint32_t node) const noexcept {
+        return groups.empty() ? NodeGroup{nodes, cores_per_node, cpus_per_node, cpu_is_core_modulo, sockets_per_node}
+                              : groups[group_of_node(groups, node)];
+    }
 
     /// Numbers of nodes and cores; of what is inside, only what goes with them.
     void check() const;
+    void check_groups() const;
     /// All fields but the topology, by name.
     template <class Visit>
     static void fields(Visit visit) {
@@ -111,6 +122,7 @@ struct Machine {
         visit("cpu_is_core_modulo", &Machine::cpu_is_core_modulo);
         visit("sockets_per_node", &Machine::sockets_per_node);
         visit("threads_per_rank", &Machine::threads_per_rank, 1, most_cores_per_node);
+        visit("groups", &Machine::groups);
         visit("kernels", &Machine::kernels);
         visit("day_common_relative_sd", &Machine::day_common_relative_sd, 0.0, most_relative_sd);
         visit("day_run_relative_sd", &Machine::day_run_relative_sd, 0.0, most_relative_sd);
@@ -203,18 +215,18 @@ public:
     [[nodiscard]] bool models(KernelNumber kernel) const noexcept { return !kernels_[kernel.index()].models.empty(); }
     /// Do all cpus have the same model, but for a factor?
     [[nodiscard]] bool one_model(KernelNumber kernel) const noexcept {
-        return kernels_[kernel.index()].models.size() == 1;
+        return !differs_ && kernels_[kernel.index()].models.size() == 1;
     }
     /// What the durations of the model are multiplied by on `rank`.
     [[nodiscard]] double factor(std::uint32_t rank, KernelNumber kernel) const noexcept {
         const RankState& state = ranks_[rank];
-        const DayKernel& today = kernels_[kernel.index()];
+        const DayKernel& today = kernels_[place(rank, kernel)];
         const double of_day = today.as_recorded ? common_factor_ : cpu_factor_[state.cpu];
         return of_day * today.factor * today.crowded[state.crowd];
     }
     /// What calls of `kernel` with `size` cost on `rank`.
     [[nodiscard]] KernelCost cost(std::uint32_t rank, KernelNumber kernel, const Size& size) const noexcept {
-        const std::vector<KernelModel>& models = kernels_[kernel.index()].models;
+        const std::vector<KernelModel>& models = kernels_[place(rank, kernel)].models;
         if (models.empty()) {
             return {};
         }
@@ -223,16 +235,16 @@ public:
     /// The same for all ranks that have the model of `rank`, without their factors: evaluated once for sizes that they
     /// use at about the same time.
     [[nodiscard]] KernelCost shared_cost(std::uint32_t rank, KernelNumber kernel, const Size& size) noexcept {
-        const std::vector<KernelModel>& models = kernels_[kernel.index()].models;
+        const std::vector<KernelModel>& models = kernels_[place(rank, kernel)].models;
         if (models.empty()) {
             return {};
         }
         const std::uint32_t model = model_number(rank, kernel);
-        Evaluated& known = evaluated_[hash(kernel, model, size) % evaluated_count];
+        const std::size_t number = place(rank, kernel);
+        Evaluated& known = evaluated_[hash(number, model, size) % evaluated_count];
         if (known.size.m != size.m || known.size.n != size.n || known.size.k != size.k || known.model != model ||
-            known.kernel != kernel.index()) {
-            known = {size, model, static_cast<std::uint32_t>(kernel.index()),
-                     models[model].cost(size, 1.0, with_noise_)};
+            known.kernel != number) {
+            known = {size, model, static_cast<std::uint32_t>(number), models[model].cost(size, 1.0, with_noise_)};
         }
         return known.cost;
     }
@@ -280,7 +292,7 @@ public:
             return 0.0;
         }
         const KernelCost each = common_cost(rank, kernel, size);
-        const bool wanders = !kernels_[kernel.index()].as_recorded;
+        const bool wanders = !kernels_[place(rank, kernel)].as_recorded;
         const double seconds = wanders ? draw_s(rank, each) : each.draw(ranks_[rank].noise, ranks_[rank].calls++);
         note_calls(kernel, each, size, 1, seconds);
         return seconds;
@@ -303,9 +315,13 @@ private:
     /// The factor of an episode of a rank: drawn anew, or the next value of its wandering.
     [[nodiscard]] double next_factor(std::uint32_t rank, std::uint64_t episode) noexcept;
 
+    /// Where the kernel of the nodes that `rank` is on stands: those of each group follow one another.
+    [[nodiscard]] std::size_t place(std::uint32_t rank, KernelNumber kernel) const noexcept {
+        return ranks_[rank].first_kernel + kernel.index();
+    }
     /// Which of the models of `kernel` holds on `rank`.
     [[nodiscard]] std::uint32_t model_number(std::uint32_t rank, KernelNumber kernel) const noexcept {
-        const DayKernel& today = kernels_[kernel.index()];
+        const DayKernel& today = kernels_[place(rank, kernel)];
         return today.models.size() == 1 ? 0 : today.by_socket ? ranks_[rank].socket : ranks_[rank].cpu;
     }
     /// The last evaluations of models, each in the place that its hash says, with a factor of 1 for the rank.
@@ -316,11 +332,11 @@ private:
         KernelCost cost;
     };
     static constexpr std::size_t evaluated_count = 1024;
-    [[nodiscard]] static std::size_t hash(KernelNumber kernel, std::uint32_t model, const Size& size) noexcept {
+    [[nodiscard]] static std::size_t hash(std::size_t kernel, std::uint32_t model, const Size& size) noexcept {
         std::uint64_t bits = std::bit_cast<std::uint64_t>(size.m) * 0x9E3779B97F4A7C15U;
         bits = std::rotl(bits ^ std::bit_cast<std::uint64_t>(size.n), 29) * 0xBF58476D1CE4E5B9U;
         bits = std::rotl(bits ^ std::bit_cast<std::uint64_t>(size.k), 29) * 0x94D049BB133111EBU;
-        bits ^= (model * std::uint64_t{64} + kernel.index()) * 0xD6E8FEB86659FD93U;
+        bits ^= (model * std::uint64_t{64} + kernel) * 0xD6E8FEB86659FD93U;
         return static_cast<std::size_t>(bits >> 40U);
     }
 
@@ -332,7 +348,12 @@ private:
         bool as_recorded = false;
     };
     KernelSet kernel_set_;
-    std::vector<DayKernel> kernels_;
+    /// Draws what is of the kernel `number` on the nodes of a group.
+    [[nodiscard]] DayKernel drawn(const Machine& machine, const MachineKernel& kernel, std::uint32_t number,
+                                  const Layers& layers, Seeds seeds, std::span<const double> shares) const;
+
+    bool differs_;                   // are there groups of nodes?
+    std::vector<DayKernel> kernels_; // by number; where groups differ, of each group
     std::vector<double> cpu_factor_;
     double common_factor_ = 1.0;   // of all of these
     struct alignas(64) RankState { // one cache line
@@ -340,6 +361,7 @@ private:
         std::uint64_t calls = 0;
         std::uint32_t cpu = 0;
         std::uint32_t socket = 0;
+        std::uint32_t first_kernel = 0;
         std::uint32_t crowd = 0;     // number of the share of the other cores of its socket that compute
         double episode_left_s = 0.0; // of computing
         double episode_factor = 1.0;

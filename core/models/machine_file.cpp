@@ -12,7 +12,7 @@ namespace lepaute::models {
 namespace {
 
 constexpr std::string_view nothing = "-"; // stands for an empty name
-constexpr std::string_view format = "lepaute-machine/8";
+constexpr std::string_view format = "lepaute-machine/9";
 
 /// What stands for a number of that type: read as it, so that one that its field cannot hold is refused.
 template <class Value>

@@ -170,6 +170,7 @@ struct Network {
     NetworkClass loopback_busy; // messages whose receiver computes between its probes for them; no segments: as above
     NetworkClass remote_busy;   // rendezvous messages between nodes whose other cores all compute
     double ranks_on_full_node = 1.0;
+    std::vector<double> ranks_on_full_nodes{}; // of each node, where they differ; at most as many
     FlowFactor flow_factor = FlowFactor::bound;
     bool exact_sharing = false;   // max-min fair to the last digit, or its local bound (net::Sharing)
     double node_link_Bps = 1.0;   // up and down link of each node
@@ -211,6 +212,7 @@ struct Network {
         visit("loopback_busy", &Network::loopback_busy);
         visit("remote_busy", &Network::remote_busy);
         visit("ranks_on_full_node", &Network::ranks_on_full_node);
+        visit("ranks_on_full_nodes", &Network::ranks_on_full_nodes);
         visit("flow_factor", &Network::flow_factor);
         visit("exact_sharing", &Network::exact_sharing);
         visit("node_link_Bps", &Network::node_link_Bps, least_Bps, most_Bps);

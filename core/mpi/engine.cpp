@@ -46,7 +46,9 @@ Engine::Engine(const models::Network& network, const net::Topology& topology, st
       counts_sizes_(network.counts_all_sizes || knows_fitted_sizes(network)),
       plain_switch_(topology.is_plain_switch()) {
     if (network.ranks_on_full_node > 1.0 && !network.remote_busy.segments.empty()) {
-        load_ = NodeLoad(node_of_rank, node_count_, network.ranks_on_full_node);
+        std::vector<double> ranks = network.ranks_on_full_nodes;
+        ranks.resize(node_count_, network.ranks_on_full_node);
+        load_ = NodeLoad(node_of_rank, ranks);
     }
     FramePool::of_this_thread().reset_peak();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {

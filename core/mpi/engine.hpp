@@ -76,7 +76,7 @@ public:
         double alone_s;
         double per_flow_s;
     };
-    [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes) const noexcept;
+    [[nodiscard]] TransferTimes transfer_times(const models::Segment& segment, double bytes, Rank from, Rank to) const;
     /// What the transfer of a message of `bytes` takes at least, on any links and whatever its noise.
     [[nodiscard]] double least_transfer_s(double bytes) const noexcept;
     /// Is a message of `bytes` eager on any links?

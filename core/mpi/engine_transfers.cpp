@@ -93,13 +93,6 @@ double Engine::lone_transfer_s(const Message& message) noexcept {
            message.bytes * message.load_byte_s;
 }
 
-Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, double bytes) const noexcept {
-    const double link_Bps = network_.node_link_Bps;
-    const bool scaled = segment.bandwidth_Bps > link_Bps || network_.flow_factor == models::FlowFactor::scale;
-    const double alone_s = bytes / segment.bandwidth_Bps;
-    return {alone_s, scaled ? alone_s : bytes / link_Bps};
-}
-
 double Engine::least_transfer_s(double bytes) const noexcept {
     double least_s = never;
     for (const auto member : models::Network::classes) {

@@ -16,8 +16,11 @@ namespace lepaute::mpi {
 class NodeLoad {
 public:
     NodeLoad() = default;
-    NodeLoad(std::span<const std::uint32_t> node_of_rank, std::uint32_t node_count, double ranks_on_full_node)
-        : others_(ranks_on_full_node - 1.0), until_s_(node_count) {
+    NodeLoad(std::span<const std::uint32_t> node_of_rank, std::span<const double> ranks_on_full_node)
+        : until_s_(ranks_on_full_node.size()) {
+        for (const double ranks : ranks_on_full_node) {
+            others_.push_back(std::max(1.0, ranks - 1.0));
+        }
         for (const std::uint32_t node : node_of_rank) {
             places_.emplace_back(node, until_s_[node].size());
             until_s_[node].push_back(0.0);
@@ -34,11 +37,11 @@ public:
     /// Ranks of a node that compute at `date_s`, of all its cores but the one of a message's rank.
     [[nodiscard]] double share(std::uint32_t node, double date_s) const noexcept {
         const auto computing = std::ranges::count_if(until_s_[node], [=](double until_s) { return until_s > date_s; });
-        return std::min(1.0, static_cast<double>(computing) / others_);
+        return std::min(1.0, static_cast<double>(computing) / others_[node]);
     }
 
 private:
-    double others_ = 0.0;
+    std::vector<double> others_;                                // of each node
     std::vector<std::pair<std::uint32_t, std::size_t>> places_; // of each rank: node, and which of its ranks
     std::vector<std::vector<double>> until_s_;                  // of each node's ranks
 };

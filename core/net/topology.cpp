@@ -107,6 +107,7 @@ Topology::Topology(std::unique_ptr<Shape> shape, const TopologyOptions& options)
     }
     shape_ = std::move(shape);
     make_limiters(options);
+    least_Bps_ = links_.empty() ? 0.0 : std::ranges::min_element(links_, {}, &Link::capacity_Bps)->capacity_Bps;
     if (!shape_->is_whole()) {
         check_connected(options);
     }

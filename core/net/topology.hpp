@@ -44,10 +44,13 @@ public:
         for (Link& link : links_) {
             link.capacity_Bps /= factor;
         }
+        least_Bps_ /= factor;
     }
     /// Does any link have a latency?
     [[nodiscard]] bool has_latency() const noexcept { return has_latency_; }
     [[nodiscard]] double latency_s(std::span<const LinkId> route) const noexcept;
+    /// Of the links from node a to node b, but at most `most_Bps`.
+    [[nodiscard]] double narrowest_Bps(std::uint32_t a, std::uint32_t b, double most_Bps) const;
     /// The name of a link, such as n3>s1.0, s2.0>s1.1#3 or limiter of n3.
     [[nodiscard]] std::string link_name(LinkId link) const;
     [[nodiscard]] std::size_t state_bytes() const noexcept;
@@ -64,6 +67,7 @@ private:
     std::shared_ptr<const topology::Shape> shape_;
     bool some_shared_ = false;
     bool has_latency_ = false;
+    double least_Bps_ = 0.0; // of all links
     bool is_plain_switch_ = false;
 };
 

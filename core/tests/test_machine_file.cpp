@@ -95,10 +95,10 @@ TEST(MachineFile, RefusesWhatIsNotOne) {
 /// What is said of the machine's text with its first numbers replaced.
 std::string refusal(const std::string& first_numbers) {
     std::string text = machine_text(some_machine());
-    const std::string before = "lepaute-machine/8\n3 4 2 0 2 1 ";
+    const std::string before = "lepaute-machine/9\n3 4 2 0 2 1 ";
     EXPECT_TRUE(text.starts_with(before));
     try {
-        static_cast<void>(machine_of_text(text.replace(0, before.size(), "lepaute-machine/8\n" + first_numbers)));
+        static_cast<void>(machine_of_text(text.replace(0, before.size(), "lepaute-machine/9\n" + first_numbers)));
     } catch (const std::invalid_argument& error) {
         return error.what();
     }

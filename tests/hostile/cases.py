@@ -75,6 +75,7 @@ BASES = {
     ),
     "platform import": Base({"--output": "out.yaml"}, {"file": "{in}/platform.xml"}),
     "platform synthesize": Base({"--nodes": "2", "--output": "out.yaml"}),
+    "platform combine": Base({"--output": "out.yaml"}, {"platforms": ("dahu", "{in}/platform.yaml")}),
     "platform population": Base(
         {"--of": "{in}/platform.yaml", "--output": "out.yaml"}, {"sources": ("{in}/table.csv",)}
     ),

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lepaute.simulate.machine.core import wiring
-from lepaute.simulate.platform import load_platform, override, shipped_names
+from lepaute.simulate.platform import Platform, load_platform, override, shipped_names
 from lepaute.simulate.platform.io import ALIASES
 from lepaute.simulate.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
 from lepaute.simulate.platform.simgrid import export_xml, import_xml
 from lepaute.simulate.platform.simgrid.machines import numbers
 from lepaute.simulate.platform.topology import CableModel, Limiters, Topology

@@ -36,7 +36,6 @@ def test_numbers_without_a_dot_are_numbers_and_what_is_left_out_has_the_stated_d
     # written {mnk: 2e-10, 1: 1e-6}: PyYAML reads two texts and the integer 1
     assert small.kernels[0].pieces[0].mean == {"mnk": 2e-10, "1": 1e-6}
     assert small.network.remote.segments[1].latency_s == 5e-6
-    small = load_platform(SMALL)
     first = small.kernels[0].pieces[0]
     assert (first.noise.kind, first.noise.sd, first.covariance, first.per_cpu) == ("none", {}, None, None)
     assert small.network.flow_factor == "bound"

@@ -13,8 +13,8 @@ from lepaute.measure.verify.report import slow_state_line
 from lepaute.simulate import Hpl, Stencil, difference, predict, read_prediction
 from lepaute.simulate.platform import load_platform, override
 from lepaute.simulate.platform.io import parse_platform
+from lepaute.simulate.platform.nodes import Power
 from lepaute.simulate.platform.plausibility import implausible
-from lepaute.simulate.platform.schema import Power
 from lepaute.simulate.prediction.wording import slow_state_sentence
 from lepaute.simulate.slow_state import SlowNodes
 from lepaute.study.running import run_study

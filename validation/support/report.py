@@ -120,7 +120,7 @@ PAGES = {
     "accuracy_made_up_machines": ("simulated_truth", "crowded_nodes", "planted_episodes", "episodes", "why"),
     "accuracy_emulation": (
         *("native_against_smpi", "same_bits", "emulated_program", "own_computing", "own_applications"),
-        *("collectives", "learnt"),
+        *("collectives", "learnt", "mixed_clusters"),
     ),
     "published_studies": (
         *("sensitivity_temporal", "sensitivity_switches", "sensitivity_nodes", "literature", "recounted"),

@@ -90,7 +90,8 @@ struct Program::ProcessColumn {
                 const models::Segment& in = network.at(received);
                 const bool crosses = !program.engine_.same_node(processes[distance].rank, partner.rank);
                 all_eager = all_eager && in.protocol == Protocol::eager;
-                const mpi::Engine::TransferTimes times = program.engine_.transfer_times(in, received);
+                const mpi::Engine::TransferTimes times =
+                    program.engine_.transfer_times(in, received, partner.rank, processes[distance].rank);
                 const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank, in);
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s + cables_s, times.alone_s,
                                   crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received, &in});

@@ -58,6 +58,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "platform messages": ("lepaute platform messages mine.yaml --between osu_latency.txt -o mine-with-messages.yaml",),
     "platform synthesize": ("lepaute platform synthesize --nodes 256 --like dahu --spatial 2x -o big.yaml",),
+    "platform combine": ("lepaute platform combine new.yaml old.yaml --nodes 4,4 -o mixed.yaml",),
     "platform population": (
         "lepaute platform population coefficients.csv --of platform.yaml -o population.yaml --plot population.png",
     ),

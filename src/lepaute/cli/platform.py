@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli import platform_making
+from lepaute.cli import platform_combine, platform_making
 from lepaute.cli.entry import BAD_INPUT, complain
 from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force
 from lepaute.cli.platform_making import doubts, tell_written
@@ -15,11 +15,13 @@ from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_bytes
 from lepaute.kit.files import write_atomic
 from lepaute.kit.outputs import check_outputs
+from lepaute.kit.picture import files_of, picture_files
 from lepaute.kit.printable import terminal_columns
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted
 from lepaute.simulate.machine.core import core_topology, wiring
 from lepaute.simulate.platform import load_platform, shipped_names
+from lepaute.simulate.platform.group_picture import draw_platform
 from lepaute.simulate.platform.io import ALIASES
 from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
 from lepaute.simulate.platform.schema import platform_text
@@ -55,15 +57,21 @@ def show(
         typer.Argument(metavar="NAME", help="A shipped platform, or a platform file.", autocompletion=platform_names),
     ],
     as_yaml: Annotated[bool, typer.Option("--yaml", help="Print the platform file itself.")] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="picture of nodes and links, .png, .svg")] = None,
     details: Details = False,
     as_json: AsJson = False,
+    force: Force = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
     from lepaute.simulate.platform.summary import facts, in_one_line
 
     if as_json and as_yaml:
         raise InputError("give either --json or --yaml")
+    check_outputs({"--plot": files_of(plot)}, inputs=[name], force=force)
     platform = load_platform(name)
+    if plot is not None:
+        draw_platform(platform, plot)
+        note(f"wrote {' and '.join(map(str, picture_files(plot)))}")
     if as_json:  # the fields of the file, and what identifies it
         print(json_text({"sha256": platform.sha256, **platform.model_dump(mode="json", exclude_none=True)}))
         return
@@ -172,5 +180,6 @@ def import_platform(
     tell_written(imported.platform, output, details=details, as_json=as_json, caveats=imported.notes)
 
 
-for _make in (platform_making.new, platform_making.messages, platform_making.synthesize, platform_making.population):
+_MAKING = (platform_making.new, platform_making.messages, platform_making.synthesize, platform_making.population)
+for _make in (*_MAKING, platform_combine.combine):
     app.command()(_make)

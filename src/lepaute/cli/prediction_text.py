@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from lepaute.kit.text import counted, quantity, ranks_text, significant
 from lepaute.simulate import Prediction, Spread
 from lepaute.simulate.application import GFLOPS
+from lepaute.simulate.prediction.hosting_nodes import total_of_ranks
 from lepaute.simulate.prediction.sweep import Effect, Parameter, ScalingPoint, Sweep, effects
 from lepaute.simulate.prediction.warnings import caveats
 
@@ -110,23 +111,19 @@ def _parts_line(prediction: "Prediction") -> list[str]:
 
 def peak_gflops(prediction: "Prediction") -> float | None:
     """Of the cores that the ranks compute on; None where it is not known, or the application counts no operations."""
-    application, conditions = prediction.application, prediction.conditions
-    peak_per_core = None if conditions is None else conditions.platform.nodes.peak_flops_per_core
-    if not peak_per_core or application.rate != GFLOPS:
-        return None
-    return peak_per_core * application.ranks * application.threads_per_rank / 1e9
+    peak = None if prediction.application.rate != GFLOPS else total_of_ranks(prediction, "peak_flops_per_core")
+    return peak and peak * prediction.application.threads_per_rank / 1e9
 
 
 def _memory_line(prediction: "Prediction") -> list[str]:
     """Memory needed, where that is known, and that of the nodes which hold ranks."""
-    nodes, needed_bytes, conditions = prediction.nodes, prediction.application.memory_bytes, prediction.conditions
-    node_bytes = None if conditions is None else conditions.platform.nodes.memory_bytes
+    nodes, needed_bytes = prediction.nodes, prediction.application.memory_bytes
     if needed_bytes is None:
         return []
     needed = f"{quantity(needed_bytes / 1e9, 'GB')} needed"
-    if not node_bytes:
+    there_bytes = total_of_ranks(prediction, "memory_bytes", once=True)
+    if not there_bytes:
         return [f"  memory  {needed} on {counted(nodes, 'node')}"]
-    there_bytes = nodes * node_bytes
     share = f"{significant(100.0 * needed_bytes / there_bytes, 2)} %" if needed_bytes < there_bytes else "too much"
     return [f"  memory  {needed} of {quantity(there_bytes / 1e9, 'GB')} on {counted(nodes, 'node')}, {share}"]
 

@@ -109,6 +109,7 @@ class SimulatedRun:
 
     time_s      : of what the application times; whole_s of all that its kernels are counted in
     computing_s : seconds inside kernels, waiting_s inside communication, both over all ranks
+    group_computing_s : computing_s of the ranks on each group of nodes; empty where all are alike
     moving      : share of the time of all ranks in moving messages
     message_use : by class of links, where the platform knows the sizes it was fitted to; None if the engine does
                   not tell. messages_s : time of the messages of all classes, each as if alone
@@ -124,6 +125,7 @@ class SimulatedRun:
     engine_bytes: int
     computing_s: float
     waiting_s: float
+    group_computing_s: tuple[float, ...] = ()
     moving: float = 0.0
     kernels: Mapping[str, KernelUse] = field(default_factory=dict)
     message_use: tuple[MessageUse, ...] | None = None

@@ -15,7 +15,8 @@ from lepaute.kit.text import significant, size_text
 from lepaute.simulate.behaviour import Behaviour
 from lepaute.simulate.engine import MESSAGES, KernelUse, MessageUse, Sampling, SimulatedRun, Sizes
 from lepaute.simulate.machine.core import machine_of
-from lepaute.simulate.machine.mapping import check_memory
+from lepaute.simulate.machine.groups import group_computing_s
+from lepaute.simulate.machine.memory import check_memory
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.tasks import Task, available_cores, run_tasks
@@ -124,6 +125,10 @@ class NativeSimulator:
             run_seed = conditions.run_seed(seed)
             self._priced[application] = _core.SharedDraws(result, machine, self._layers, cores, seed, run_seed)
         run = _simulated_run(result, behaviour, seed, began_s)
+        if conditions.platform.groups is not None:
+            of_ranks_s = run.breakdown.by_rank_s[:, 0].tolist() if run.breakdown else []  # the first of CATEGORIES
+            sums_s = group_computing_s(conditions.platform, cores, of_ranks_s, run.computing_s)
+            run = replace(run, group_computing_s=sums_s)
         if trace is None:
             return run
         return replace(run, trace=trace_of_run(result, self._metadata(application, seed, cores)))

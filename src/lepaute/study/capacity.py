@@ -5,11 +5,10 @@ drawn whole, with all points together: what controls explain at one of their dra
 the mean and the covariance of what was simulated, since seeds are few.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
-from math import ceil, fsum, inf, prod, sqrt
+from itertools import islice
+from math import ceil, inf, prod, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +17,6 @@ from pydantic import Field, ValidationError
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import read_text, read_yaml
-from lepaute.simulate.platform.values import MAX_CORES
 from lepaute.simulate.prediction.prediction import Spread
 from lepaute.simulate.prediction.trust import Trust
 from lepaute.stats.control_variates import Controls, adjusted
@@ -42,7 +40,7 @@ from lepaute.study.evaluation import (
     trials_of,
 )
 from lepaute.study.fields import FieldPath, Name, Real, Value
-from lepaute.study.ready import grid_text
+from lepaute.study.group_counts import NODE, PricedMachine, choices_of, machine_of
 from lepaute.study.schema import described
 from lepaute.study.trust import Judge, Pricing, decision_of
 
@@ -58,7 +56,6 @@ JUDGED = ("time_s", "cost", "energy_j")
 BEST = {"time_s": "fastest", "cost": "cheapest", "energy_j": "least energy", "rate_gflops": "fastest"}
 #: Of less probability it is said.
 SURE = 0.95
-NODE = "node"
 MAX_MACHINES = 10_000
 #: Of the front, at most.
 DRAWS, MAX_POINTS = 2000, 5000
@@ -72,7 +69,7 @@ class Part(Value):
     kind  : a machine has one part of each kind; exactly one kind is `node`
     price : in any one currency;  watts : that it draws while the machine computes, beside what the platform says
     per   : how many are needed: one a node, one a machine, or one for this many nodes
-    ranks : of a node: processes that run on it
+    ranks : of a node: processes that run on it;  group : of nodes of the platform, in machines of several
     set   : fields of the application and the platform, as factors name them
     """
 
@@ -81,6 +78,7 @@ class Part(Value):
     watts: NotNegative = 0.0
     per: Literal["node", "machine"] | Annotated[int, Field(ge=1)] = "node"
     ranks: Annotated[int, Field(ge=1)] | None = None
+    group: Annotated[str, Field(min_length=1, max_length=60)] | None = None
     set: dict[FieldPath, Any] = Field(default_factory=dict)
 
     def count(self, nodes: int) -> int:
@@ -94,16 +92,6 @@ class Catalogue(Value):
     """Parts by name."""
 
     parts: dict[Annotated[str, Field(min_length=1, max_length=60)], Part] = Field(min_length=1)
-
-
-@dataclass(frozen=True, slots=True)
-class PricedMachine:
-    """Parts put together; fields: what it sets."""
-
-    name: str
-    price: float
-    watts: float
-    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +251,12 @@ def machines_of(study: "Study", folder: Path | None = None) -> list[PricedMachin
         kinds.setdefault(part.kind, []).append(name)
     if NODE not in kinds:
         raise InputError(f"no part is of the kind {NODE}; kinds are {', '.join(kinds)}")
-    total = len(section.nodes) * prod(len(names) for names in kinds.values())
-    if total > MAX_MACHINES:
-        raise InputError(f"the parts make {total} machines; leave some out, at most {MAX_MACHINES} are looked at")
-    choices = product(dict.fromkeys(section.nodes), product(*kinds.values()))
-    machines = [_machine(catalogue, chosen, count) for count, chosen in choices]
+    every = ((nodes, chosen) for nodes in section.nodes for chosen in choices_of(catalogue.parts, kinds, nodes))
+    choices = list(islice(every, MAX_MACHINES + 1))
+    if len(choices) > MAX_MACHINES:
+        raise InputError(f"the parts make more than {MAX_MACHINES} machines; leave some out")
+    priced = [machine_of(catalogue.parts, chosen, nodes) for nodes, chosen in choices]
+    machines = list({machine.name: machine for machine in priced}.values())
     price, watts = section.price or inf, section.watts or inf
     affordable = [machine for machine in machines if machine.price <= price and machine.watts <= watts]
     if not affordable:
@@ -289,29 +278,6 @@ def _catalogue(path: Path) -> Catalogue:
         return Catalogue.model_validate(content)
     except ValidationError as error:
         raise described(error, content, text, str(path)) from None
-
-
-def _machine(catalogue: Catalogue, names: Sequence[str], nodes: int) -> PricedMachine:
-    parts = {name: catalogue.parts[name] for name in names}
-    values: dict[str, Any] = {}
-    for name, part in parts.items():
-        for path, value in part.set.items():
-            if path in values and values[path] != value:
-                raise InputError(f"part {name} sets {path} to {value!r:.40}, and another part to {values[path]!r:.40}")
-            values[path] = value
-    values["platform.nodes.count"] = nodes
-    node, ranks = next((name, part.ranks) for name, part in parts.items() if part.kind == NODE)
-    if ranks is not None:
-        if nodes * ranks > MAX_CORES:
-            raise InputError(
-                f"{nodes} nodes of {ranks} ranks are more cores than the {MAX_CORES} of a platform at most"
-            )
-        values.setdefault("application.grid", grid_text(nodes * ranks))
-    price = fsum(part.count(nodes) * part.price for part in parts.values())
-    watts = fsum(part.count(nodes) * part.watts for part in parts.values())
-    several = Counter(part.kind for part in catalogue.parts.values())
-    others = [name for name, part in parts.items() if part.kind != NODE and several[part.kind] > 1]
-    return PricedMachine(", ".join([f"{nodes} x {node}", *others]), price, watts, values)
 
 
 def _front_of_machines(

@@ -27,6 +27,7 @@ from lepaute.simulate.machine.population import scaled as scaled_population
 from lepaute.simulate.platform.components import number_of
 from lepaute.simulate.platform.io import with_population
 from lepaute.simulate.platform.kernel_model import UPDATE, value_of
+from lepaute.simulate.platform.nodes import refuse_groups
 from lepaute.simulate.platform.population import Population, population_of
 from lepaute.simulate.platform.schema import Platform
 
@@ -181,6 +182,7 @@ def slowest_nodes(platform: "Platform", count: int, threads: int = 1) -> list[in
 
     Raises InputError if the nodes do not differ, or there are not so many.
     """
+    refuse_groups(platform, "slowest nodes to leave out")
     model = platform.kernel("dgemm", threads) or platform.kernel("dgemm")
     table = None if model is None else model.pieces[-1].per_cpu
     if table is None:

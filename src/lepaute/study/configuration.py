@@ -16,11 +16,13 @@ from lepaute.kit.quantities import lag_of, whole_of
 from lepaute.simulate.application import Application
 from lepaute.simulate.conditions import Conditions, Layers, State, at_lag, read_transfer
 from lepaute.simulate.machine.mapping import Mapping as RankMapping
-from lepaute.simulate.machine.mapping import check_memory, platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.machine.mapping import platform_slots, read_hostfile, read_rankfile
+from lepaute.simulate.machine.memory import check_memory
 from lepaute.simulate.machine.synthesis import synthesize
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.components import KNOBS, with_components
 from lepaute.simulate.platform.io import with_values
+from lepaute.simulate.platform.nodes import most_ranks
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.trust import weaknesses_of
@@ -299,7 +301,7 @@ class Configurations:
             slots, source = of_file.slots, of_file.source
         if without:
             left_out = set(slowest_nodes(platform, without, threads))
-            every = slots or platform_slots(platform, platform.nodes.count * (platform.nodes.cores // threads), threads)
+            every = slots or platform_slots(platform, most_ranks(platform, threads), threads)
             slots = tuple(slot for slot in every if slot.node not in left_out)
             source = f"{source or 'the platform'} without the {without} slowest nodes"
         if order == "hostfile":

@@ -65,6 +65,9 @@ def _lag(value: object) -> object:
 
 Real = Annotated[float, BeforeValidator(_plain_number)]
 Positive = Annotated[Real, Field(gt=0)]
+_Nodes = Annotated[int, Field(ge=1)]
+#: How many nodes a machine has, or how many of each group, by its name.
+NodeNumbers = _Nodes | Annotated[dict[Annotated[str, Field(max_length=60)], _Nodes], Field(min_length=1)]
 Level = Annotated[Any, AfterValidator(_level)]
 Lag = Annotated[str, BeforeValidator(_lag)]
 FieldPath = Annotated[str, AfterValidator(_path)]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
+from lepaute.simulate.platform.nodes import refuse_groups
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import Platform
 from lepaute.study.schema import Study, study_of
@@ -73,6 +74,7 @@ class Subject(NamedTuple):
 
     @property
     def ranks_per_node(self) -> int:
+        refuse_groups(self.platform, "studies without a file")
         return max(1, self.platform.nodes.cores // self.threads)
 
     def study(self, **content: Any) -> Study:

@@ -15,7 +15,7 @@ from lepaute.kit.text import exact_number
 from lepaute.simulate.apps import APPLICATIONS
 from lepaute.simulate.apps.own.loading import names_a_class
 from lepaute.study.evaluation import COLUMNS, SCENARIO, Point, same
-from lepaute.study.fields import FieldPath, Fields, Formula, Lag, Level, Name, Positive, Real, Value, fault
+from lepaute.study.fields import FieldPath, Fields, Formula, Lag, Level, Name, NodeNumbers, Positive, Real, Value, fault
 
 FORMAT: Final = "lepaute-study/1"
 QUESTIONS = ("whatif", "tune", "sensitivity", "capacity")
@@ -199,11 +199,12 @@ class Capacity(Value):
     """Of the question capacity: machines put together of the parts of a catalogue.
 
     catalogue : a YAML file, from the folder of the study: parts with kind, price, watts and what they set
-    nodes     : numbers of nodes that are looked at;  price, watts : of a machine, at most
+    nodes     : numbers of nodes that are looked at, or of each group, {new: 4, old: 4}
+    price, watts : of a machine, at most
     """
 
     catalogue: Annotated[str, Field(min_length=1)]
-    nodes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1, max_length=100)]
+    nodes: Annotated[tuple[NodeNumbers, ...], Field(min_length=1, max_length=100)]
     price: Positive | None = None
     watts: Positive | None = None
 

@@ -28,6 +28,7 @@ from lepaute.measure.raw_files import read_raw
 from lepaute.measure.toolchain import C_FLAGS, probe_source
 from lepaute.simulate.machine.mapping import Mapping, Slot
 from lepaute.simulate.platform import Platform
+from lepaute.simulate.platform.nodes import refuse_groups
 from lepaute.simulate.smpi.building import build_program, program_in
 from lepaute.simulate.smpi.emulate import Options, emulate_run
 from lepaute.simulate.smpi.process import Limits
@@ -57,6 +58,7 @@ def simulate_clocks(
     tell, path = progress or silent, Path(out_archive)
     blocks = asked.mpiruns or DEFAULT_BLOCKS
     # As few ranks on each node as it takes, on its first cores
+    refuse_groups(platform, "simulated clocks")
     nodes, cores = platform.nodes.count, platform.nodes.cores
     if asked.ranks > nodes * cores:
         raise InputError(f"--simulate has {asked.ranks} ranks; platform {platform.name} has cores for {nodes * cores}")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import InputError
 from lepaute.kit.later import pandas
 from lepaute.kit.text import signed_percent, significant, with_interval
+from lepaute.simulate.platform.nodes import refuse_groups
 from lepaute.stats.student import student_quantile
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def check_same_machine(platform: "Platform", seen: Sequence[SeenNode], *, other_
 
     Raises InputError if something differs, unless `other_machine`; of nodes that differ alike, the first is named.
     """
+    refuse_groups(platform, "real runs to verify it by")
     nodes, blas = platform.nodes, platform.blas
     described: tuple[tuple[str, str | int | None, list[str | int | None]], ...] = (
         ("processor", nodes.cpu_model, [node.cpu_model for node in seen]),

@@ -35,7 +35,8 @@ from lepaute.simulate.machine.core import machine_of
 from lepaute.simulate.machine.mapping import Mapping
 from lepaute.simulate.native import simulate
 from lepaute.simulate.platform.network_model import Loopback, Network, NodeLink, Remote, Segment
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.topology import Topology
 from lepaute.simulate.trace.breakdown import COMPUTE, OWN_CODE, Breakdown
 from lepaute.simulate.trace.table import COMPUTING, WAITING, Trace

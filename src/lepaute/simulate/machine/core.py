@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError
-from lepaute.simulate.platform.kernel_model import models_of
+from lepaute.simulate.machine.groups import kernels_of_groups, tell_groups
+from lepaute.simulate.platform.nodes import with_links
 from lepaute.simulate.platform.topology import numbers_between
 from lepaute.simulate.platform.values import core_modes
 
@@ -39,8 +40,7 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
             f"it has them for {', '.join(map(str, available))}; calibrate with --threads-per-rank {threads}, or, for a "
             f"machine from a data sheet, lepaute platform new --threads-per-rank {threads}"
         )
-    models = models_of(platform.kernels, KERNELS, threads)
-    machine.kernels = [_core_kernel(kernel, model, platform) for kernel, model in models.items()]
+    machine.kernels = kernels_of_groups(platform, KERNELS, threads, _core_kernel)
     if (days := platform.days) is not None:
         for name in ("common_relative_sd", "run_relative_sd", "cpu_relative_sd"):
             setattr(machine, f"day_{name}", getattr(days, name) or 0.0)
@@ -55,6 +55,8 @@ def machine_of(platform: "Platform", threads: int = 1) -> _core.Machine:
     _fill_network(machine.network, platform.network)
     machine.network.ranks_on_full_node = platform.nodes.cores / threads
     machine.topology = core_topology(platform)
+    if platform.groups is not None:
+        tell_groups(machine, platform, threads)
     return machine
 
 
@@ -185,7 +187,7 @@ def core_topology(platform: "Platform") -> _core.Topology:
     Raises InputError, in one line, for a name that no part has and for nodes that nothing joins.
     """
     try:
-        return _build(platform)
+        return _build(with_links(platform))
     except LepauteError:
         raise
     except ValueError as error:

@@ -2,8 +2,7 @@
 and rankfiles (Open MPI)."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -13,11 +12,12 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hostfiles import IPV6, HostLines
 from lepaute.kit.later import later
 from lepaute.kit.numbers import path_of, whole
-from lepaute.kit.text import counted, quantity, ranks_text
+from lepaute.kit.text import counted, ranks_text
+from lepaute.simulate.platform.nodes import cores_text, names_text, node_in_group
 
 if TYPE_CHECKING:
-    from lepaute.simulate.application import Application
     from lepaute.simulate.platform import schema
+    from lepaute.simulate.platform.nodes import Nodes
 else:
     schema = later("lepaute.simulate.platform.schema")
 
@@ -91,30 +91,21 @@ def platform_slots(platform: "schema.Platform", ranks: int, threads: int = 1) ->
 
     Raises InputError when the machine has fewer cores than ranks * threads needs.
     """
-    nodes = platform.nodes
-    per_node = nodes.cores // threads
-    if ranks > per_node * nodes.count:
+    room = [(part.nodes.count, part.nodes.cores // threads) for part in platform.parts]
+    if ranks > sum(count * slots for count, slots in room):
         of_threads, fewer = (f" of {threads} threads", " or --threads-per-rank") if threads > 1 else ("", "")
         raise InputError(
             f"{ranks_text(ranks)}{of_threads} do not fit on platform {platform.name}, which has "
-            f"{nodes.count} x {nodes.cores} cores; take fewer ranks{fewer}, another platform or --set nodes.count=N"
+            f"{cores_text(platform)}; take fewer ranks{fewer}, another platform or "
+            f"--set {'nodes.count' if platform.groups is None else f'groups.{platform.groups[0].name}.nodes'}=N"
         )
-    return [Slot(node, slot * threads) for node in range(-(-ranks // per_node)) for slot in range(per_node)]
-
-
-def check_memory(application: "Application", platform: "schema.Platform", cores: Sequence[int]) -> None:
-    """Raises InputError if the data of the ranks on these cores are larger than the memory of a node."""
-    nodes, data_bytes = platform.nodes, application.memory_bytes
-    if nodes.memory_bytes is None or data_bytes is None:
-        return
-    most_ranks = max(Counter(core // nodes.cores for core in cores).values())
-    needed_bytes = data_bytes / application.ranks * most_ranks
-    if needed_bytes > nodes.memory_bytes:
-        raise InputError(
-            f"the data of {application.problem.words} need {quantity(needed_bytes / 1e9, 'GB')} on the node with most "
-            f"ranks ({most_ranks}), and a node of {platform.name} has {quantity(nodes.memory_bytes / 1e9, 'GB')}; take "
-            "a smaller problem, more nodes, or --set nodes.memory_bytes=null to leave memory out"
-        )
+    slots: list[Slot] = []
+    node = 0
+    for count, per_node in room:
+        filled = min(count, -(-(ranks - len(slots)) // per_node)) if per_node else 0
+        slots += [Slot(node + at, slot * threads) for at in range(filled) for slot in range(per_node)]
+        node += count
+    return slots
 
 
 def permuted(slots: list[Slot], seed: int) -> list[Slot]:
@@ -196,7 +187,6 @@ def hostfile_slots(
     Raises InputError, naming the line, for hosts that the platform does not have and for more slots than cores.
     """
     file = _File(text, name, platform, hosts)
-    per_node = platform.nodes.cores // threads
     used: dict[int, int] = {}
     slots: list[Slot] = []
     for line in file.lines():
@@ -205,6 +195,7 @@ def hostfile_slots(
             node = file.node(host)
             first = used.get(node, 0)
             used[node] = first + count
+            per_node = platform.node(node).cores // threads
             if used[node] > per_node:
                 file.refuse(
                     f"host {host} has now {used[node]} slots, and a node of platform {platform.name} takes "
@@ -240,9 +231,9 @@ def rankfile_slots(
         if len(names := file.hosts(match["host"])) > 1:
             file.refuse(f"rank {rank} is given {counted(len(names), 'host')}; give one")
         node = file.node(names[0])
-        cores = _cores(match["cores"], file)
+        cores = _cores(match["cores"], file, platform.node(node))
         if len(cores) == 1 and threads > 1:
-            cores = list(range(cores[0], min(cores[0] + threads, platform.nodes.cores)))
+            cores = list(range(cores[0], min(cores[0] + threads, platform.node(node).cores)))
         free = [core for core in cores if (node, core) not in taken][:threads]
         if len(free) < threads:
             holders = sorted({taken[node, core] for core in cores if (node, core) in taken})
@@ -263,9 +254,9 @@ def rankfile_slots(
     return tuple(slots[rank] for rank in range(len(slots)))
 
 
-def _cores(text: str, file: "_File") -> list[int]:
+def _cores(text: str, file: "_File", nodes: "Nodes") -> list[int]:
     """Cores of a node that a slot list names: `3`, `0-3`, `0:1`, `0:1,2`, `1:*`; a cpu holds until the next one."""
-    platform, nodes = file.platform, file.platform.nodes
+    platform = file.platform
     cpu: int | None = None
     cores: list[int] = []
     for item in text.split(","):
@@ -311,14 +302,15 @@ class _File(HostLines):
             return index
         match = TRAILING_NUMBER.search(short)
         index = int(match[1]) - nodes.first_number if match else 0
+        if match and self.platform.groups is not None:
+            index = node_in_group(self.platform, short[: match.start()], int(match[1]), index)
         problem = ""
         if is_address:
             problem = f"{host} is an address, and a name that ends in the number of its node is needed"
         elif match is None and nodes.count > 1:
             problem = f"host {host} has no number at its end, so it is no node of {name}"
         elif not 0 <= index < nodes.count:
-            numbers = f"{nodes.first_number} to {nodes.first_number + nodes.count - 1}"
-            problem = f"host {host} is no node of platform {name}, whose nodes have the numbers {numbers}"
+            problem = f"host {host} is no node of platform {name}, whose nodes {names_text(self.platform)}"
         elif self._name_of.setdefault(index, short) != short:
             problem = f"hosts {self._name_of[index]} and {host} are both node {match and match[1]}"
         if problem:

@@ -14,8 +14,9 @@ from lepaute import _core
 from lepaute.simulate.machine.core import per_cpu_coefficients
 from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
 from lepaute.simulate.platform.network_model import Network, Segment
+from lepaute.simulate.platform.nodes import Nodes
 from lepaute.simulate.platform.population import Population
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.topology import CableModel, Topology
 from lepaute.stats.cholesky import Matrix, lower_factor, multiply_lower_triangular
 

@@ -10,8 +10,9 @@ from lepaute.simulate.machine.population import SPATIAL, drawn_nodes, drawn_scal
 from lepaute.simulate.platform import data_sheet
 from lepaute.simulate.platform.components import COMPUTING, topology_for
 from lepaute.simulate.platform.kernel_model import UPDATE, KernelModel, PerCpu, Piece, mean_s, value_of
+from lepaute.simulate.platform.nodes import Nodes, refuse_groups
 from lepaute.simulate.platform.population import Group, Population
-from lepaute.simulate.platform.schema import Assumption, Nodes, Platform
+from lepaute.simulate.platform.schema import Assumption, Platform
 
 #: The file of more would be larger than what is read.
 MAX_NODES = 40_000
@@ -44,6 +45,7 @@ def synthesize(
     The layer `days` of `like` is left out where the population draws the days of dgemm.
     Raises InputError for a number that cannot be, or a topology that has no form with this many nodes.
     """
+    refuse_groups(like, "clusters drawn like it")
     if not 1 <= nodes <= MAX_NODES:
         raise InputError(f"nodes is {nodes}; a cluster has 1 to {MAX_NODES} nodes")
     for name, value in (("spatial", spatial), ("temporal", temporal)):

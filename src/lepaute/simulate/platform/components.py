@@ -15,8 +15,9 @@ from lepaute.errors import InputError
 from lepaute.kit.documents import guess
 from lepaute.simulate.platform.kernel_model import KernelModel, Noise, PerCpu, Piece
 from lepaute.simulate.platform.network_model import Network, Segment
+from lepaute.simulate.platform.nodes import Nodes, refuse_groups, scaled_links
 from lepaute.simulate.platform.population import Group, Population
-from lepaute.simulate.platform.schema import Assumption, Nodes, Platform
+from lepaute.simulate.platform.schema import Assumption, Platform
 from lepaute.simulate.platform.topology import Topology
 
 #: How the names of knobs begin.
@@ -54,7 +55,8 @@ def _scaled(platform: Platform, name: str, value: Any) -> Platform:
     if name in ("bandwidth", "latency"):
         network = _scaled_network(platform.network, name, factor)
         topology = _scaled_topology(platform.topology, name, factor)
-        return platform.model_copy(update={"network": network, "topology": topology})
+        groups = scaled_links(platform.groups, f"{name}_Bps" if name == "bandwidth" else f"{name}_s", factor)
+        return platform.model_copy(update={"network": network, "topology": topology, "groups": groups})
     kernels = [model.kernel for model in platform.kernels]
     if name not in (*COMPONENTS, *kernels):
         raise InputError(
@@ -62,7 +64,7 @@ def _scaled(platform: Platform, name: str, value: Any) -> Platform:
             f"{', '.join(COMPONENTS)}, and kernels of platform {platform.name} such as {kernels[0]}"
         )
     return _with_pieces(
-        platform, kernels if name == "computing" else [name], lambda piece: _longer(piece, 1.0 / factor)
+        platform, kernels if name == "computing" else [name], lambda piece: piece.lengthened(1.0 / factor)
     )
 
 
@@ -98,36 +100,21 @@ def _of_the_mean(population: Population) -> Population:
         group.model_copy(update={"mean": tuple(group.mean[i] for i in kept), **parts(group)})
         for group in population.groups
     )
-    own = {"terms": tuple(population.terms[i] for i in kept), "groups": groups, "scale_of_cpu": scales}
-    return population.model_copy(update={**own, **parts(population)})
+    values = {"terms": tuple(population.terms[i] for i in kept), "groups": groups, "scale_of_cpu": scales}
+    return population.model_copy(update={**values, **parts(population)})
 
 
 def _with_pieces(platform: Platform, kernels: Collection[str], change: Callable[[Piece], Piece]) -> Platform:
-    models = tuple(
-        model.model_copy(update={"pieces": tuple(map(change, model.pieces))}) if model.kernel in kernels else model
-        for model in platform.kernels
-    )
-    return platform.model_copy(update={"kernels": models})
+    def changed(models: tuple[KernelModel, ...]) -> tuple[KernelModel, ...]:
+        return tuple(
+            model.model_copy(update={"pieces": tuple(map(change, model.pieces))}) if model.kernel in kernels else model
+            for model in models
+        )
 
-
-def _longer(piece: Piece, factor: float) -> Piece:
-    """Calls `factor` times as long, and their errors in proportion."""
-    covariance, table = piece.covariance, piece.per_cpu
-    if covariance is not None:
-        matrix = tuple(tuple(value * factor * factor for value in row) for row in covariance.matrix)
-        covariance = covariance.model_copy(update={"matrix": matrix})
-    if table is not None:
-        rows = tuple((*row[:2], *(value * factor for value in row[2:])) for row in table.rows)
-        table = table.model_copy(update={"rows": rows})
-    sd = {term: value * factor for term, value in piece.noise.sd.items()}
-    return piece.model_copy(
-        update={
-            "mean": {term: value * factor for term, value in piece.mean.items()},
-            "covariance": covariance,
-            "noise": piece.noise.model_copy(update={"sd": sd}),
-            "per_cpu": table,
-        }
+    groups = platform.groups and tuple(
+        group.model_copy(update={"kernels": group.kernels and changed(group.kernels)}) for group in platform.groups
     )
+    return platform.model_copy(update={"kernels": changed(platform.kernels), "groups": groups})
 
 
 def _noisy(piece: Piece, relative_sd: float) -> Piece:
@@ -198,9 +185,10 @@ def resized(platform: Platform, nodes: int, *, topology: bool = True) -> Platfor
     had = platform.nodes
     if nodes == had.count:
         return platform
+    refuse_groups(platform, "other numbers of all nodes")
     update: dict[str, Any] = {
         "nodes": had.model_copy(update={"count": nodes}),
-        "kernels": tuple(_resized_tables(model, had, nodes) for model in platform.kernels),
+        "kernels": tuple(resized_tables(model, had, nodes) for model in platform.kernels),
     }
     if topology:
         update["topology"] = topology_for(platform.topology, nodes, platform.name)
@@ -225,7 +213,7 @@ def topology_for(topology: Topology, nodes: int, name: str) -> Topology:
 
     Raises InputError if there is no such form.
     """
-    if topology.kind == "switch" or topology.node_count == nodes:
+    if topology.is_switch or topology.node_count == nodes:
         return topology
     if topology.kind == "fat-tree":
         levels, children, parents, cables = (part.split(",") for part in (topology.parameters or "").split(";"))
@@ -247,7 +235,7 @@ def topology_for(topology: Topology, nodes: int, name: str) -> Topology:
     )
 
 
-def _resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
+def resized_tables(model: KernelModel, had: Nodes, nodes: int) -> KernelModel:
     """`model` whose tables `per_cpu` have rows for the new nodes, and none for nodes that are gone."""
     if all(piece.per_cpu is None for piece in model.pieces):
         return model
@@ -281,6 +269,7 @@ def with_cpu_factors(platform: Platform, node: int, factors: Mapping[int, float]
     kernel has one model for all CPUs, the error of its coefficients, which all have alike, is left out.
     Raises InputError for a node, a cpu or a factor that cannot be, and where every run draws nodes anew.
     """
+    refuse_groups(platform, "factors of single CPUs")
     nodes = platform.nodes
     first, last = nodes.first_number, nodes.first_number + nodes.count - 1
     if not first <= node <= last:

@@ -25,6 +25,7 @@ from lepaute.simulate.platform.guessed_messages import (
 )
 from lepaute.simulate.platform.io import load_platform
 from lepaute.simulate.platform.kernel_model import LIKENED, ROW_KERNELS, UPDATE, KernelModel, Noise, Piece, mean_s
+from lepaute.simulate.platform.nodes import refuse_groups
 from lepaute.simulate.platform.schema import Platform
 
 #: The platform whose dgemm lends its shape: how much longer per operation small and narrow calls take.
@@ -211,6 +212,7 @@ def platform_from(sheet: DataSheet, like: Platform) -> Platform:
     Raises InputError for what cannot be: neither rate, no link between several nodes, a fat tree without a form; and
     PlatformError for a number that no platform has.
     """
+    refuse_groups(like, "data sheets scaled from them")
     if sheet.nodes > 1 and sheet.link_Bps is None:
         raise InputError("several nodes need the bandwidth of their link: --link, such as 100Gb")
     core = rate_of(sheet)

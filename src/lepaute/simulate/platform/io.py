@@ -10,16 +10,22 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from lepaute.errors import InputError, LepauteError, PlatformError
 from lepaute.kit.builds import cache_folder, drop_oldest, make_cache
 from lepaute.kit.documents import guess, read_text, read_yaml
 from lepaute.kit.files import is_file, write_atomic
+from lepaute.kit.later import later
 from lepaute.kit.numbers import of_type, path_of, plain
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.values import MAX_NODES, Value
 from lepaute.version import __version__
+
+if TYPE_CHECKING:
+    from lepaute.simulate.platform import group_settings
+else:
+    group_settings = later("lepaute.simulate.platform.group_settings")
 
 SHIPPED_FOLDER = Path(__file__).resolve().parent.parent / "platforms"
 #: Names that stand for a shipped platform.
@@ -122,6 +128,8 @@ def with_values(platform: Platform, values: Mapping[str, Any]) -> Platform:
     With another nodes.count, tables of single nodes and the topology follow (`components.resized`).
     Raises InputError for a field that is not there, PlatformError for a value that cannot be.
     """
+    if platform.groups is not None:
+        platform, values = group_settings.group_settings(platform, values)
     nodes = values.get("nodes.count")
     if isinstance(nodes, int) and not isinstance(nodes, bool) and 1 <= nodes <= MAX_NODES:
         from lepaute.simulate.platform.components import resized

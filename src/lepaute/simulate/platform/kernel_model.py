@@ -6,7 +6,7 @@ And what a model says of one call without drawing anything, and which model a ke
 from collections.abc import Iterable
 from dataclasses import field
 from math import isfinite, prod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Len
 
@@ -186,6 +186,25 @@ class Piece(Value):
             # a table without sd: would leave it open whether its CPUs have the default noise or none
             what = "has sd: columns, but the noise is none" if self.per_cpu.sd_terms else "has no sd: columns"
             raise fault(what, "per_cpu", "columns", remedy="Give sd: columns if the noise has a kind, and only then.")
+
+    def lengthened(self, factor: float) -> Self:
+        """Calls `factor` times as long, and their errors in proportion."""
+        covariance, table = self.covariance, self.per_cpu
+        if covariance is not None:
+            matrix = tuple(tuple(value * factor * factor for value in row) for row in covariance.matrix)
+            covariance = covariance.model_copy(update={"matrix": matrix})
+        if table is not None:
+            rows = tuple((*row[:2], *(value * factor for value in row[2:])) for row in table.rows)
+            table = table.model_copy(update={"rows": rows})
+        sd = {term: value * factor for term, value in self.noise.sd.items()}
+        return self.model_copy(
+            update={
+                "mean": {term: value * factor for term, value in self.mean.items()},
+                "covariance": covariance,
+                "noise": self.noise.model_copy(update={"sd": sd}),
+                "per_cpu": table,
+            }
+        )
 
 
 def _name_the_terms(content: Any) -> Any:

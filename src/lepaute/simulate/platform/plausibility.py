@@ -9,7 +9,8 @@ from difflib import get_close_matches
 
 from lepaute.simulate.platform.kernel_model import UPDATE, VARIANTS, KernelModel, mean_s, models_of, piece_of, value_of
 from lepaute.simulate.platform.network_model import Segment
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes, Power
+from lepaute.simulate.platform.schema import Platform
 
 #: Operations of a call with m·n·k = 1, of kernels whose cost is one of computing.
 _FLOPS = {"dgemm": 2.0, "dgemm_nn": 2.0, "dtrsm": 1.0, "dtrsm_left": 1.0}
@@ -44,10 +45,15 @@ def assumed_values(platform: Platform) -> list[str]:
 
 def implausible(platform: Platform) -> list[str]:
     """Sentences on values that no machine has: field, what was found, what is usual, what was probably meant."""
-    sentences = list(_nodes(platform.nodes))
-    for position, model in enumerate(platform.kernels):
-        sentences += _kernel(model, f"kernels[{position}] ({model.kernel})", platform)
-    return [*sentences, *_network(platform), *_spreads(platform)]
+    sentences: dict[str, str] = {}  # each once, of the first group that has it
+    for place, part in enumerate(platform.parts):
+        where = "" if platform.groups is None else f"groups.{platform.groups[place].name}: "
+        odd = [*_nodes(part.nodes), *_power(part.power)]
+        for position, model in enumerate(part.kernels):
+            odd += _kernel(model, f"kernels[{position}] ({model.kernel})", part)
+        for sentence in odd:
+            sentences.setdefault(sentence, where)
+    return [*(where + sentence for sentence, where in sentences.items()), *_network(platform), *_spreads(platform)]
 
 
 def _is_fitted(platform: Platform) -> bool:
@@ -224,6 +230,8 @@ def _spreads(platform: Platform) -> Iterator[str]:
             f"slow_state has share {slow.share:.3g} and factor {slow.factor:.3g}; less than {_SLOW_SHARE:g} of the "
             f"time and {_SLOW_FACTOR:g} times as long are usual: 0.08 for 8 %, 1.75 for 75 % longer"
         )
-    power = platform.power
+
+
+def _power(power: Power | None) -> Iterator[str]:
     if power is not None and not _NODE_W[0] <= power.computing_W <= _NODE_W[1]:
         yield f"power.computing_W is {power.computing_W:.3g}; a node draws {_NODE_W[0]:g} to {_NODE_W[1]:.0e} W"

@@ -12,24 +12,32 @@ from math import inf, sqrt
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from annotated_types import Ge, Gt, Le, Len, Lt
+from annotated_types import Gt, Le, Len, Lt
 
 from lepaute.errors import PlatformError
 from lepaute.kit.documents import MAX_BYTES
 from lepaute.kit.files import write_atomic
 from lepaute.kit.notebook import facts_html
 from lepaute.kit.text import significant
-from lepaute.simulate.platform.kernel_model import KernelModel, PerCpu
+from lepaute.simulate.platform.kernel_model import KernelModel
 from lepaute.simulate.platform.network_model import Network
+from lepaute.simulate.platform.nodes import (
+    MAX_GROUPS,
+    NodeGroup,
+    Nodes,
+    Power,
+    check_groups,
+    check_models,
+    cores_text,
+    parts_of,
+)
 from lepaute.simulate.platform.population import Population
-from lepaute.simulate.platform.topology import Topology
+from lepaute.simulate.platform.topology import SWITCH, Topology
 from lepaute.simulate.platform.values import (
-    MAX_CORES,
     Check,
     CoreCount,
     Count,
     DegreesOfFreedom,
-    NodeCount,
     NonNegative,
     Number,
     Positive,
@@ -129,48 +137,6 @@ class Assumption(Value):
 FORMAT: Final = "lepaute-platform/1"
 
 
-class Nodes(Value):
-    """The nodes, all alike: `count` of them, numbered from `first_number`, each with `cores` cores on `cpus` CPUs.
-
-    A cpu is what models tell apart: a core, a processor, or the node. `sockets`: processors whose cores share caches,
-    memory and power; null where that is the whole node. CPUs of a socket are numbered consecutively.
-    `memory_bandwidth_Bps`, `core_memory_bandwidth_Bps`: of STREAM's triad on all cores at once, and on one core alone.
-    `cpu_model`: the processor, as the kernel of the nodes calls it; null: not known.
-    """
-
-    count: NodeCount
-    first_number: Annotated[int, Ge(0), Le(2**31)] = 0
-    cores: CoreCount
-    cpus: CoreCount = 1
-    core_to_cpu: Literal["modulo", "block"] = "modulo"
-    sockets: CoreCount | None = None
-    memory_bytes: Count | None = None
-    memory_bandwidth_Bps: Positive | None = None  # noqa: N815 - the unit
-    core_memory_bandwidth_Bps: Positive | None = None  # noqa: N815
-    peak_flops_per_core: Positive | None = None
-    cpu_model: Annotated[str, Len(1, 200)] | None = None
-
-    def cpu_of_core(self, core: int) -> int:
-        """The cpu, 0 to cpus - 1, that holds `core`."""
-        return core % self.cpus if self.core_to_cpu == "modulo" else core // (self.cores // self.cpus)
-
-    def socket_of_cpu(self, cpu: int) -> int:
-        """The socket, 0 to sockets - 1, of a cpu; the first one where CPUs are not of one socket."""
-        return cpu // max(1, self.cpus // (self.sockets or 1)) if self.cpus > 1 else 0
-
-    def __post_init__(self) -> None:
-        if self.count * self.cores > MAX_CORES:
-            raise fault(f"is {self.cores}; {self.count} nodes have at most {MAX_CORES} cores together", "cores")
-        sockets, cpus = self.sockets or 1, self.cpus if self.cpus > 1 else 0
-        for field, parts, what, whole in (
-            ("cpus", self.cpus, "cores", self.cores),
-            ("sockets", sockets, "cores", self.cores),
-            ("sockets", sockets, "CPUs", cpus),
-        ):
-            if whole % parts:
-                raise fault(f"is {parts}; {whole} {what} cannot be divided evenly among them", field)
-
-
 class Days(Value):
     """Relative effects on kernel durations, drawn once a run: of the day and of the run on all CPUs, and of each CPU.
 
@@ -247,33 +213,6 @@ class SlowState(Value):
         )
 
 
-class Power(Value):
-    """Electric power that one node draws: all cores idle, all computing, all communicating (waiting included).
-
-    In between it is linear in the number of cores that do each.
-    """
-
-    idle_W: NonNegative  # noqa: N815 - the unit
-    computing_W: NonNegative  # noqa: N815 - the unit
-    communicating_W: NonNegative  # noqa: N815 - the unit
-
-    def __post_init__(self) -> None:
-        for name in ("computing_W", "communicating_W"):
-            if getattr(self, name) < self.idle_W:
-                problem = f"is {getattr(self, name):g}; a busy node draws no less power than an idle one"
-                raise fault(f"{problem} ({self.idle_W:g} W)", name)
-
-    def energy_j(
-        self, cores: int, *, time_s: float, nodes: int, computing_core_s: float, communicating_core_s: float
-    ) -> float:
-        """Joules that `nodes` nodes of this many cores draw in `time_s` seconds, of which their cores spend the given
-        core-seconds busy. Being linear in busy cores, only the totals matter."""
-        computing_W, communicating_W = (
-            (busy - self.idle_W) / cores for busy in (self.computing_W, self.communicating_W)
-        )
-        return nodes * self.idle_W * time_s + computing_W * computing_core_s + communicating_W * communicating_core_s
-
-
 class Blas(Value):
     """The BLAS kernels that were measured: OpenBLAS' name for them, and the OPENBLAS_CORETYPE that they needed."""
 
@@ -285,6 +224,7 @@ class Platform(Value):
     """A machine, as far as its performance is concerned.
 
     `assumed`: what of it was not measured; null: nothing, or not known.
+    `groups`: of nodes that differ, one after the other; null: all nodes are alike.
     """
 
     format: Literal["lepaute-platform/1"] = FORMAT
@@ -296,9 +236,10 @@ class Platform(Value):
     blas: Blas | None = None
     sentinel: Sentinel | None = None
     nodes: Nodes
+    groups: Annotated[tuple[NodeGroup, ...], Len(1, MAX_GROUPS)] | None = None
     kernels: tuple[KernelModel, ...]
     network: Network
-    topology: Topology = Topology.model_construct(kind="switch")
+    topology: Topology = SWITCH
     days: Days | None = None
     population: Population | None = None
     episodes: Episodes | None = None
@@ -307,20 +248,23 @@ class Platform(Value):
     power: Power | None = None
 
     def __repr__(self) -> str:
-        nodes = self.nodes
-        return f"<Platform {self.name!r}: {nodes.count} x {nodes.cores} cores, {len(self.kernels)} kernel models>"
+        return f"<Platform {self.name!r}: {cores_text(self)}, {len(self.kernels)} kernel models>"
 
     __str__ = __repr__
 
     def facts_in_short(self) -> dict[str, object]:
         """Nodes, cores of a node, first sentence of the description, digest: values for JSON."""
         first = " ".join(self.description.split()).split(". ")[0].rstrip(".")
-        return {"nodes": self.nodes.count, "cores": self.nodes.cores, "description": first, "sha256": self.sha256}
+        nodes, sha256 = self.nodes, self.sha256
+        facts: dict[str, object] = {"nodes": nodes.count, "cores": nodes.cores, "description": first, "sha256": sha256}
+        if self.groups is not None:
+            facts["groups"] = {group.name: group.nodes for group in self.groups}
+        return facts
 
     def _repr_html_(self) -> str:
         facts = self.facts_in_short()
         rows = [
-            ("nodes", f"{facts['nodes']} of {facts['cores']} cores"),
+            ("nodes", cores_text(self) if self.groups else f"{facts['nodes']} of {facts['cores']} cores"),
             ("kernels", ", ".join(sorted({model.kernel for model in self.kernels}))),
             ("topology", self.topology.kind),
             ("source", self.source),
@@ -342,6 +286,19 @@ class Platform(Value):
     def models(self) -> "Platform":
         """The platform that was measured: itself, or of a variant (`variant_of`) the one that it is a variant of."""
         return self
+
+    @cached_property
+    def parts(self) -> "tuple[Platform, ...]":
+        """A platform for each group of nodes, of like nodes under their numbers here; itself where all are alike."""
+        return parts_of(self)
+
+    def node(self, index: int) -> Nodes:
+        """What the node of that index (0 to count - 1) is, and those like it."""
+        parts = iter(self.parts)
+        part = next(parts)
+        while index >= part.nodes.first_number - self.nodes.first_number + part.nodes.count:
+            part = next(parts)
+        return part.nodes
 
     def variant_of(self, original: "Platform") -> Self:
         """This one, as a variant of another one: for a seed both draw the same errors, which cancel between them."""
@@ -373,15 +330,8 @@ class Platform(Value):
         expected = self.topology.node_count
         if expected not in (None, self.nodes.count):
             raise fault(f"is for {expected} nodes; nodes.count is {self.nodes.count}", "topology", "parameters")
-        seen = set()
-        for position, model in enumerate(self.kernels):
-            if (key := (model.kernel, model.threads)) in seen:
-                problem = f"is a second model of {model.kernel} for {model.threads} threads"
-                raise fault(problem, "kernels", position, remedy="Remove one.")
-            seen.add(key)
-            for number, piece in enumerate(model.pieces):
-                if piece.per_cpu is not None:
-                    _check_rows_exist(piece.per_cpu, self.nodes, "kernels", position, "pieces", number, "per_cpu")
+        check_models(self.kernels, self.nodes, "kernels")
+        check_groups(self)
         if self.episodes is not None and self.wandering is not None:
             raise fault("is another description of what episodes describe", "wandering", remedy="Remove one.")
         if self.slow_state is not None and (self.slow_state.least_busy_cores or 0) > self.nodes.cores:
@@ -404,21 +354,6 @@ def _check_population(population: Population, model: KernelModel | None, nodes: 
     scales, cpus = population.scale_of_cpu, nodes.count * nodes.cpus
     if scales is not None and len(scales) != cpus:
         raise fault(f"has {len(scales)} values for {cpus} CPUs", "population", "scale_of_cpu")
-
-
-def _check_rows_exist(table: PerCpu, nodes: Nodes, *at: str | int) -> None:
-    numbers = range(nodes.first_number, nodes.first_number + nodes.count)
-    unit, units = table.columns[1], nodes.cpus
-    if table.by_socket:
-        units = nodes.sockets or 1
-        if nodes.cpus % units:
-            raise fault("are of sockets, which share a cpu here", *at, "columns", remedy="Give nodes.cpus that differ.")
-    for position, (node, number, *_) in enumerate(table.rows):
-        if node not in numbers or number not in range(units):
-            names = f"{unit}s" if table.by_socket else "CPUs"
-            valid = f"valid are nodes {numbers[0]} to {numbers[-1]} with {names} 0 to {units - 1}"
-            what = f"is for node {node:g}, {unit} {number:g}; {valid}"
-            raise fault(what, *at, "rows", position, remedy="Correct the row.")
 
 
 def platform_text(platform: Platform) -> str:

@@ -7,6 +7,7 @@ from math import exp
 from lepaute.kit.text import counted, duration, percent, quantity, seconds, significant, size_text
 from lepaute.simulate.platform.components import COMPUTING
 from lepaute.simulate.platform.data_sheet import dgemm_rate
+from lepaute.simulate.platform.group_summary import group_facts, sizes_and_rates
 from lepaute.simulate.platform.kernel_model import UPDATE, KernelModel, mean_s, piece_of, value_of
 from lepaute.simulate.platform.network_model import BusyReceiver, Loopback, Remote, Segment
 from lepaute.simulate.platform.population import Population
@@ -48,6 +49,8 @@ def _lines(platform: Platform) -> Iterator[str]:
         f"{nodes.cores} cores on {nodes.cpus} CPUs ({nodes.core_to_cpu}){sockets}{memory}"
         + ("" if peak is None else f", peak {significant(peak / 1e9, 4)} Gflop/s a core")
     )
+    for name, text in group_facts(platform):
+        yield f"{name:<9} {text}"
     yield "kernels   duration of a call, in seconds"
     for model in platform.kernels:
         yield from _kernel(model)
@@ -213,6 +216,8 @@ _NO_END = 10**9
 def in_one_line(platform: Platform) -> str:
     """dahu-2020-01: 32 nodes of 32 cores, 29 Gflop/s a core in dgemm"""
     nodes, rate = platform.nodes, dgemm_rate(platform)
+    if platform.groups is not None and rate is not None:
+        return f"{platform.name}: {sizes_and_rates(platform)}"
     speed = NO_SPEED if rate is None else f"{quantity(rate / 1e9, 'Gflop/s')} a core in dgemm"
     return f"{platform.name}: {counted(nodes.count, 'node')} of {counted(nodes.cores, 'core')}, {speed}"
 
@@ -223,8 +228,7 @@ def facts(platform: Platform) -> list[tuple[str, str]]:
     rows = [
         ("what", (platform.description or "").partition(". ")[0].partition(": ")[0].strip().rstrip(".")),
         ("assumed", _assumed(platform)),
-        ("nodes", _nodes(platform)),
-        ("dgemm", _dgemm(platform)),
+        *(group_facts(platform) if platform.groups else (("nodes", _nodes(platform)), ("dgemm", _dgemm(platform)))),
         ("kernels", _kernels(platform)),
         ("between nodes", _messages(platform.network.remote.segments)),
         ("inside a node", _messages(platform.network.loopback.segments) or "as between nodes"),

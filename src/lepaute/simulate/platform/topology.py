@@ -132,6 +132,10 @@ class Topology(Value):
             return math.prod(part[0] for part in sizes)
         return math.prod(sizes[0]) if self.kind == "torus" else None
 
+    @property
+    def is_switch(self) -> bool:
+        return self.kind == "switch"
+
     def __post_init__(self) -> None:
         for field, kinds in _OWN_FIELDS.items():
             if getattr(self, field) is not None and self.kind not in kinds:
@@ -145,6 +149,10 @@ class Topology(Value):
                 raise fault(f"is {self.parameters!r}, a {self.kind} {of}", "parameters")
         if self.kind == "graph" and not self.switches and not self.links:
             raise fault("is missing; a graph needs switches, links, or both", "links", remedy="Add them.")
+
+
+#: One switch with a cable to each node.
+SWITCH = Topology.model_construct(kind="switch")
 
 
 def _check_parameters(kind: Kind, parameters: str | None) -> None:

@@ -13,6 +13,7 @@ from lepaute.simulate.conditions import Conditions
 from lepaute.simulate.engine import SimulatedRun, Simulator
 from lepaute.simulate.machine.population import on_its_day
 from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.prediction.hosting_nodes import energy_j
 from lepaute.simulate.prediction.parts import parts_of, sampling_sd, sampling_warnings
 from lepaute.simulate.prediction.prediction import Prediction, Run, SimulationFigures
 from lepaute.simulate.prediction.request import PredictionRequest
@@ -46,7 +47,8 @@ def prediction_of(
     if first.time_s <= 0.0:
         raise InputError(f"{application.title}: a run takes no time: its ranks compute nothing and move no message")
     place = (platform, application.ranks, application.threads_per_rank)
-    ranks_on_node = Counter(core // platform.nodes.cores for core in conditions.mapping.cores(*place))
+    cores = conditions.mapping.cores(*place)
+    ranks_on_node = Counter(core // platform.nodes.cores for core in cores)
     outside = outside_of(application, first, conditions)
     trust = trust_of(outside, extrapolation_sd)
     mapping = conditions.mapping.to_dict(*place)
@@ -61,16 +63,9 @@ def prediction_of(
         return replace(scaled(run, factor * (slowed_s / undisturbed.time_s)), undisturbed=undisturbed)
 
     def scaled(run: SimulatedRun, factor: float) -> Run:
-        time_s, computing_s, energy = run.time_s * factor, run.computing_s * factor, None
-        if simulator.tells_energy and platform.power is not None:
-            energy = platform.power.energy_j(
-                platform.nodes.cores,
-                time_s=time_s,
-                nodes=len(ranks_on_node),
-                computing_core_s=application.threads_per_rank * computing_s,
-                # All that is not computing: a rank inside MPI polls, on one core, and one that has ended waits there.
-                communicating_core_s=max(0.0, application.ranks * time_s - computing_s),
-            )
+        time_s, energy = run.time_s * factor, None
+        if simulator.tells_energy:
+            energy = energy_j(platform, run, cores, application.threads_per_rank, factor=factor)
         rate = None if application.rate is None else application.rate.of(application, time_s)
         details = {name: getattr(run.emulated, name) for name in application.about.run_details}
         return Run(run.seed, time_s, rate, energy, details)

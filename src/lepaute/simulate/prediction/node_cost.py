@@ -16,7 +16,8 @@ from lepaute.simulate.machine.mapping import Slot
 from lepaute.simulate.platform.components import COMPUTING, with_cpu_factors
 from lepaute.simulate.platform.io import override
 from lepaute.simulate.platform.kernel_model import UPDATE, piece_of, value_of
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.prediction.assembling import prediction_of
 from lepaute.simulate.prediction.comparing import Difference, difference
 from lepaute.simulate.prediction.predicting import check_runs, predict, predict_all, usual_engine

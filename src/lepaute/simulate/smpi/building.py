@@ -35,7 +35,7 @@ LIBRARY = "libsimblas.so"
 #: As the core is compiled: no contraction of floating point, so that draws are those of the native engine.
 CXX_FLAGS = ("-std=c++20", "-O2", "-fPIC", "-ffp-contract=off", "-Wall", "-Wextra")
 _CORE = (
-    *(f"models/{name}.cpp" for name in ("machine", "machine_file", "kernel_model", "extrapolation", "noise_mixture")),
+    *(f"models/{name}.cpp" for name in ("machine*", "kernel_model", "extrapolation", "noise_mixture")),
     "rng/*.cpp",
 )
 _COMPILE_JOBS = 2

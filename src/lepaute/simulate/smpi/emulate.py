@@ -16,9 +16,11 @@ from lepaute.kit.temporary import plain_name, temporary_folder
 from lepaute.simulate.conditions import Conditions, Layers
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import wiring
-from lepaute.simulate.machine.mapping import Mapping, check_memory
+from lepaute.simulate.machine.mapping import Mapping
+from lepaute.simulate.machine.memory import check_memory
 from lepaute.simulate.machine.population import with_network_of_run
 from lepaute.simulate.native import RunProgress
+from lepaute.simulate.platform.nodes import most_ranks
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
@@ -142,9 +144,8 @@ def emulate_run(
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
     simgrid, program = find_simgrid(), emulable(program)
-    most_ranks = platform.nodes.count * (platform.nodes.cores // threads)
-    if mapping is None and ranks > most_ranks:
-        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most_ranks} ranks")
+    if mapping is None and ranks > (most := most_ranks(platform, threads)):
+        raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most} ranks")
     library = build_library()
     known = tuple(COLLECTIVES) if drawn else ()
     warnings = program_caveats(program, library / LIBRARY, ranks, options.collectives, known)
@@ -182,7 +183,7 @@ def emulate_run(
         (folder_of_run / "request").write_text(text, encoding="utf-8")
         of_run = with_network_of_run(platform, seed, layers or Layers())
         # Route by route where that is what keeps latencies and shares right.
-        routes = of_run.topology.kind != "switch" and of_run.nodes.count <= MAX_NODES_WITH_ROUTES
+        routes = not of_run.topology.is_switch and of_run.nodes.count <= MAX_NODES_WITH_ROUTES
         exported = export_xml(of_run, wiring(of_run), every_route=routes, tables=holds_loopback(of_run))
         (folder_of_run / "platform.xml").write_text(exported.text, encoding="utf-8")
         hosts = [host_name(platform, core // platform.nodes.cores) for core in cores]

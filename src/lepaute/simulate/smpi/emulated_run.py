@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from lepaute.errors import SimulationError
 from lepaute.kit.quantities import value_in
 from lepaute.simulate.engine import KernelUse, Sizes
+from lepaute.simulate.platform.nodes import check_same_memory
 from lepaute.simulate.smpi.process import Ended
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def slowdowns_of(
         overall = math.fsum(share * times.places[name].time_s for name, share in shares.items()) / seconds
     if overall is None:
         return Slowdowns()
+    check_same_memory(platform, "memory contention (--no-contention leaves it out)")
     nodes = platform.nodes
     alone = 1.0
     if nodes.memory_bandwidth_Bps is not None:

@@ -4,6 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lepaute.kit.text import counted, significant, size_text
+from lepaute.simulate.platform.nodes import with_links
+from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES, holds_loopback
+from lepaute.simulate.platform.simgrid.zones import cables_add_latency
 from lepaute.simulate.smpi.emulated_run import MIN_SHARE as MIN_OWN_SHARE
 from lepaute.simulate.smpi.emulated_run import EmulatedRun, Slowdowns
 
@@ -62,6 +65,9 @@ def network_warnings(platform: "Platform") -> list[str]:
             "messages to ranks that compute between probes cost what others do under SMPI: it has no segments "
             "for them, as with --set network.loopback.busy=null --set network.remote.busy=null"
         )
+    large = platform.nodes.count > MAX_NODES_WITH_ROUTES
+    if large and cables_add_latency(with_links(platform).topology) and not holds_loopback(platform):
+        warnings.append(f"latencies of cables are not charged under SMPI on more than {MAX_NODES_WITH_ROUTES} nodes")
     if any(segment.noise_relative_sd or segment.noise for segment in network.all_segments):
         warnings.append("the noise of messages is not drawn under SMPI")
     if network.costs.iprobe_looks_first:

@@ -18,6 +18,7 @@ from lepaute.kit.notebook import changed_fields
 from lepaute.kit.options import check_fields, option, options_of, word_of
 from lepaute.kit.quantities import whole_of
 from lepaute.simulate.application import Application, Problem
+from lepaute.simulate.platform.nodes import fullest_nodes
 
 if TYPE_CHECKING:
     from lepaute.simulate.platform import schema
@@ -217,13 +218,15 @@ class Hpl(Application):
         """
         if not 0.0 < memory_fraction <= 1.0:
             raise InputError(f"memory_fraction is {memory_fraction:g}; it is above 0 and at most 1, such as 0.8")
-        if platform.nodes.memory_bytes is None:
+        if any(part.nodes.memory_bytes is None for part in platform.parts):
             raise InputError(
                 f"{platform.name} does not say how much memory a node has; give n, or the platform nodes.memory_bytes"
             )
         smallest = cls(**parameters | {"n": 1})
-        on_a_node = min(smallest.ranks, max(1, platform.nodes.cores // smallest.threads_per_rank))
-        doubles = int(memory_fraction * platform.nodes.memory_bytes * smallest.ranks / on_a_node) // 8
+        doubles = min(
+            int(memory_fraction * memory_bytes * smallest.ranks / on_a_node) // 8
+            for on_a_node, memory_bytes in fullest_nodes(platform, smallest.ranks, smallest.threads_per_rank)
+        )
         n = (isqrt(4 * doubles + 1) - 1) // 2 // smallest.nb * smallest.nb  # n (n + 1) <= doubles
         if n < smallest.nb:
             raise InputError(f"{memory_fraction:g} of the memory of {platform.name} holds no block of {smallest.nb}")

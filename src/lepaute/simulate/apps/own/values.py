@@ -13,6 +13,7 @@ from lepaute.kit.numbers import path_of, plain, texts
 from lepaute.kit.quantities import whole_of
 from lepaute.kit.text import counted
 from lepaute.simulate.apps.own.sides import check_span
+from lepaute.simulate.platform.nodes import check_same_memory
 
 if TYPE_CHECKING:
     from lepaute import _core
@@ -209,6 +210,7 @@ def kernel_of(cost: "tuple[str, float, float, float, float]", platform: "schema.
     piece.deviation = [noise * each for each in linear]
     piece.noise = "half-normal" if noise else "none"
     kernel.name = name
+    kernel.timed = True
     kernel.models = [_core.KernelModel([piece])]
     kernel.discrepancy_relative_sd = error
     kernel.crowding = crowding
@@ -220,6 +222,7 @@ def _crowding(memory_share: float, platform: "schema.Platform") -> "tuple[float,
     nodes = platform.nodes
     if not memory_share or nodes.memory_bandwidth_Bps is None or nodes.core_memory_bandwidth_Bps is None:
         return 1.0, []
+    check_same_memory(platform, "memory_share")
     from lepaute.simulate.smpi.emulated_run import slowdown_of
 
     ratio = nodes.core_memory_bandwidth_Bps / nodes.memory_bandwidth_Bps

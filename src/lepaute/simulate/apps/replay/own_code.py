@@ -8,7 +8,7 @@ from statistics import NormalDist, pvariance
 
 from lepaute.errors import InputError
 from lepaute.kit.text import significant
-from lepaute.simulate.platform.data_sheet import dgemm_rate
+from lepaute.simulate.platform.group_summary import core_memory_Bps, mean_dgemm_rate
 from lepaute.simulate.platform.schema import Platform
 
 #: Half the width of 95 % of a normal distribution, in standard deviations.
@@ -126,7 +126,7 @@ def _variance_of_largest(count: int) -> float:
 
 def of_flops(rate: float, platform: Platform) -> Factor:
     """Factor of amounts of flop, which the trace has as seconds at `rate` flop/s: they take the rate of dgemm."""
-    found = dgemm_rate(platform)
+    found = mean_dgemm_rate(platform)
     if found is None:
         words = f"its flop at {significant(rate / 1e9, 3)} Gflop/s: {platform.name} has no dgemm (--own-code)"
         return Factor(1.0, 1.0, words)
@@ -135,12 +135,9 @@ def of_flops(rate: float, platform: Platform) -> Factor:
 
 
 def _ratios(recorded: Platform, platform: Platform) -> Iterator[tuple[str, float]]:
-    rates = [dgemm_rate(each) for each in (recorded, platform)]
+    rates = [mean_dgemm_rate(each) for each in (recorded, platform)]
     if rates[0] and rates[1]:
         yield "the rate of dgemm", rates[0] / rates[1]
-    shares = [
-        None if each.nodes.memory_bandwidth_Bps is None else each.nodes.memory_bandwidth_Bps / each.nodes.cores
-        for each in (recorded, platform)
-    ]
+    shares = [core_memory_Bps(each) for each in (recorded, platform)]
     if shares[0] and shares[1]:
         yield "the memory bandwidth of a core's share", shares[0] / shares[1]

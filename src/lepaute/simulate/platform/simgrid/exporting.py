@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from lepaute.errors import InputError
 from lepaute.simulate.platform.network_model import Segment
+from lepaute.simulate.platform.nodes import cores_text, with_links
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid.zones import (
     ENVELOPE_BYTES,
@@ -88,6 +89,7 @@ def export_xml(
     Raises InputError for a topology that cannot be written: a graph or every_route without wiring or of more nodes,
     and what SimGrid crashes on.
     """
+    platform = with_links(platform)
     form = _form(platform, wiring, every_route)
     latencies = plan(platform, explicit=form == "mesh")
     loopback = loopback_link(platform.network, latencies) if tables else own_loopback_link(platform.network)
@@ -142,8 +144,14 @@ def _form(platform: Platform, wiring: Wiring | None, every_route: bool) -> str:
             f"which is done up to {MAX_NODES_WITH_ROUTES}; give the chassis more routers"
         )
     limited = topology.limiters is not None and topology.limiters.node_bandwidth_Bps is not None
-    differ = len(set(node_speeds_flops(platform))) > 1
-    return "star" if topology.kind == "switch" and differ and not limited else "cluster"
+    unlike = len({part.nodes.cores for part in platform.parts}) > 1
+    differ = unlike or len(set(node_speeds_flops(platform))) > 1
+    if platform.groups is not None and (topology.changed or (differ and (not topology.is_switch or limited))):
+        raise InputError(
+            f"platform {platform.name}: groups of {cores_text(platform)} and their links are written route by route, "
+            f"up to {MAX_NODES_WITH_ROUTES} nodes, not {count}; take fewer nodes, or one switch without links of groups"
+        )
+    return "star" if topology.is_switch and differ and not limited else "cluster"
 
 
 def _needs_explicit_routes(platform: Platform) -> bool:
@@ -154,6 +162,7 @@ def _needs_explicit_routes(platform: Platform) -> bool:
         or topology.changed
         or topology.removed
         or topology.cables == "first"
+        or (platform.groups is not None and not topology.is_switch)
         or len(cable_bandwidths_Bps(platform)) > 1
         or not limiters_fit(topology)
         or simgrid_routes_otherwise(topology)
@@ -171,6 +180,8 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
     of_nodes = nodes.model_dump(exclude={"count", "first_number", "cores"}, exclude_none=True, exclude_defaults=True)
     if of_nodes:
         yield "nodes", of_nodes
+    if platform.groups is not None:
+        yield "groups", [group.model_dump(exclude={"kernels", "power"}, exclude_none=True) for group in platform.groups]
     if network.sharing is not None:
         yield "sharing", network.sharing
     if form == "mesh" or cable_bandwidths_Bps(platform) != {network.node_link.bandwidth_Bps}:
@@ -179,7 +190,7 @@ def _own(platform: Platform, parts: Parts, form: str) -> Iterator[tuple[str, obj
         yield "loopback_Bps", network.loopback.bandwidth_Bps
     # Are the factors of latency for a whole route, or for each of its links? And how much of a message's 16 bytes of
     # envelope is already taken off?
-    on_links = parts.latencies.same_on_every_route and platform.topology.kind != "switch" and form == "cluster"
+    on_links = parts.latencies.same_on_every_route and not platform.topology.is_switch and form == "cluster"
     by_size = any(segment.cable_latency_factor not in (None, 1) for segment in network.remote.segments)
     yield "latency", "sized" if by_size else "links" if on_links else "route"
     yield "enveloped", [int(taken) for taken in parts.latencies.enveloped]
@@ -208,7 +219,7 @@ def losses(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
     yield from _of_messages(platform)
     yield from _of_messages_inside_nodes(platform, parts)
     yield from _of_topology(platform, parts, form)
-    if platform.power is not None:
+    if any(part.power for part in platform.parts):
         yield "power: the power draw of nodes is left out."
     if platform.assumed:
         yield "assumed: what was guessed, and how far it may be wrong, is left out."
@@ -232,6 +243,8 @@ def _of_computing(platform: Platform, parts: Parts, form: str) -> Iterator[str]:
             yield f"{name}: the correlation of successive calls on a core is left out."
     if platform.slow_state is not None:
         yield "slow_state: hosts are as fast as in undisturbed runs."
+    if any(group.kernels for group in platform.groups or ()):
+        yield "groups: kernels that nodes of some groups have of their own are left out, and their speed with them."
     if platform.nodes.cpus > 1:
         yield "nodes.cpus: all cores of a host are alike; the number of CPUs is only recorded."
 
@@ -312,7 +325,7 @@ def _equal_shares(topology: Topology, form: str) -> bool:
     """Have all routes the same latency in the file? SimGrid shares links in inverse proportion to it."""
     if form == "mesh":
         return not cables_add_latency(topology)
-    return topology.kind == "switch" or (topology.kind == "fat-tree" and len(longest_route(topology)) == 2)
+    return topology.is_switch or (topology.kind == "fat-tree" and len(longest_route(topology)) == 2)
 
 
 def _of_mesh(platform: Platform, parts: Parts) -> Iterator[str]:

@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from lepaute.errors import InputError, PlatformError
 from lepaute.kit.documents import read_json
 from lepaute.simulate.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
-from lepaute.simulate.platform.schema import Nodes, Platform
+from lepaute.simulate.platform.nodes import Nodes
+from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.simgrid.hosts import groups_of
 from lepaute.simulate.platform.simgrid.machines import (
     Element,
     Machine,
@@ -103,6 +105,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     **dict.fromkeys(("name", "description", "source", "sharing", "latency"), (str,)),
     **dict.fromkeys(("node_link_Bps", "loopback_Bps"), (float, int)),
     "nodes": (dict,),
+    "groups": (list,),
     "topology": (dict,),
     "enveloped": (list,),
 }
@@ -136,6 +139,8 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
     machine = mesh_of(root, name) if "topology" in properties else _machine(root, name, others, table[0])
+    if "enveloped" not in properties and (groups := groups_of(machine.hosts, name)):
+        properties["groups"] = groups
     try:
         platform = _platform(machine, table, settings, properties)
     except ValidationError as error:  # the platform's own checks
@@ -245,6 +250,7 @@ def _platform(
             properties.get("nodes", {})
             | {"count": len(machine.numbers), "first_number": machine.numbers[0], "cores": machine.cores}
         ),
+        groups=properties.get("groups"),
         kernels=(),
         network=Network(
             flow_factor="scale",
@@ -363,7 +369,7 @@ def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str
     names = {name for element in hosts for name in element.properties()}
     energy = sorted(name for name in names if name.startswith("watt"))
     ignored = {
-        "speeds": ["computing follows kernel models"] if "enveloped" not in properties else [],
+        "speeds": ["computing follows kernel models"] if not {"enveloped", "groups"} & properties.keys() else [],
         "p-states": sorted({e.attributes.get("id", "") for e in hosts if "," in e.attributes.get("speed", "")}),
         "energy": energy,
         "properties": sorted(names - set(energy)),

@@ -4,7 +4,7 @@ No entity is expanded, nothing outside the text is read, size and depth are boun
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Never
@@ -130,7 +130,7 @@ _NUMBER = r"\s*([+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9
 
 def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
     """Bytes a second of a text such as 10Gbps, 1.25GBps or 125000000; `where` begins the message of a refusal."""
-    number, unit = _split(text, where, "a bandwidth such as 10Gbps or 1.25GBps")
+    number, unit = decimal_of(text, where, "a bandwidth such as 10Gbps or 1.25GBps")
     match = re.fullmatch(r"(?:([kKMGTPE]?|[KMGTPE]i)([bB])ps)?", unit)
     if match is None:
         raise InputError(f"{where} is {text[:80]!r}; a bandwidth such as 10Gbps or 1.25GBps is expected")
@@ -141,7 +141,7 @@ def bandwidth_Bps(text: str, where: str) -> Decimal:  # noqa: N802 - the unit
 
 def time_s(text: str, where: str) -> Decimal:
     """Seconds of a text such as 24us or 1E-6; `where` begins the message of a refusal."""
-    number, unit = _split(text, where, "a time such as 24us")
+    number, unit = decimal_of(text, where, "a time such as 24us")
     if unit and unit not in _SECONDS:
         raise InputError(f"{where} is {text[:80]!r}; a time such as 24us is expected")
     return number * _SECONDS[unit or "s"]
@@ -157,7 +157,7 @@ def whole_number(text: str, where: str) -> int:
     return count_of(text.strip(), where)
 
 
-def _split(text: str, where: str, expected: str) -> tuple[Decimal, str]:
+def decimal_of(text: str, where: str, expected: str) -> tuple[Decimal, str]:
     match = re.fullmatch(_NUMBER + r"([A-Za-z]*)\s*", text)
     try:
         number = Decimal(match[1]) if match else Decimal("nan")
@@ -176,6 +176,7 @@ class Machine:
     """Hosts and links of a file; `backbone_latency_s` counts once a route, `link_latency_s` once a link.
 
     names : prefix and number of each host;  loopback_* : None if the file has no loopback link
+    hosts : elements by the names of hosts, where these may differ; cores : the most of any
     links, routes : of kind routes, name, bandwidth and latency; a row for each two hosts: from, to, places of links
     """
 
@@ -195,6 +196,7 @@ class Machine:
     links: tuple[tuple[str, Decimal, Decimal], ...] = ()
     routes: tuple[tuple[int, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    hosts: Mapping[str, Element] = field(default_factory=dict)
 
 
 class NoSwitch(Exception):
@@ -227,7 +229,7 @@ def mesh_of(platform: Element, origin: str) -> Machine:
     return Machine(
         name="platform",
         numbers=tuple(int(match[2]) for match in matches if match),
-        cores=whole_number(hosts[0].attributes.get("core", "1"), Reader(hosts[0], origin).where("core")),
+        cores=max(cores_of(host, origin) for host in hosts),
         kind="graph",
         link_Bps=Decimal(1),
         link_latency_s=_values(links[f"{ids[0]}_latency"], origin)[1],
@@ -292,14 +294,12 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     }
     up_Bps, up_latency = _values(first_up, origin)
     down_Bps, down_latency = _values(first_down, origin)
-    cores = {whole_number(h.attributes.get("core", "1"), Reader(h, origin).where("core")) for h in hosts}
     policy = first_up.attributes.get("sharing_policy", "SHARED")
     backbones = [
         (*_values(e, origin), e.attributes.get("sharing_policy") == "FATPIPE") for e in platform.all("backbone")
     ]
     if (
         len(alike) > 1
-        or len(cores) > 1
         or up_Bps != down_Bps
         or policy == "FATPIPE"
         or any(is_pipe and width < up_Bps for width, _, is_pipe in backbones)
@@ -316,7 +316,7 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
     return Machine(
         name=(matches[0][1] if matches[0] and numbered else "").strip(" -._") or "platform",
         numbers=tuple(int(match[2]) for match in matches if match) if numbered else tuple(range(len(hosts))),
-        cores=cores.pop(),
+        cores=max(cores_of(host, origin) for host in hosts),
         kind="switch",
         shared=first_up is first_down and policy == "SHARED",
         link_Bps=up_Bps,
@@ -326,7 +326,12 @@ def _of_hosts(platform: Element, hosts: list[Element], origin: str) -> Machine:
         loopback_latency_s=loopback_latency_s,
         switch_limit_Bps=min((width for width, _, is_pipe in backbones if not is_pipe), default=None),
         notes=notes,
+        hosts=dict(zip(ids, hosts, strict=True)),
     )
+
+
+def cores_of(host: Element, origin: str) -> int:
+    return whole_number(host.attributes.get("core", "1"), Reader(host, origin).where("core"))
 
 
 def _values(link: Element, origin: str) -> tuple[Decimal, Decimal]:

@@ -11,7 +11,7 @@ from itertools import chain, permutations, product
 from typing import NamedTuple
 
 from lepaute.errors import InputError
-from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, numbers, whole_number
+from lepaute.simulate.platform.simgrid.machines import Element, Machine, Reader, bandwidth_Bps, cores_of, numbers
 
 #: There is a row of a table for every two.
 MAX_HOSTS = 256
@@ -285,7 +285,6 @@ def routes_of(
     hosts = tuple(read.hosts)
     if not hosts:
         raise InputError(f"{origin}: has neither a cluster nor a host in a zone; a platform needs one of them")
-    cores = [whole_number(e.attributes.get("core", "1"), Reader(e, origin).where("core")) for e in read.hosts.values()]
     loopbacks = [read.loopbacks[host]._replace(name="") if host in read.loopbacks else None for host in hosts]
     loopback = max(loopbacks, key=loopbacks.count)
     ways = {pair: read.between(*pair) for pair in permutations(hosts, 2)}
@@ -312,10 +311,6 @@ def routes_of(
         rows.append(tuple(row))
     names = ", ".join(hosts) if len(hosts) <= _NAMED else f"{hosts[0]} to {hosts[-1]}, in the order of the file"
     notes = [f"hosts: their names are left out; nodes 0 to {len(hosts) - 1} are {names}."]
-    if len(set(cores)) > 1:
-        notes.append(f"cores: hosts have {', '.join(map(str, sorted(set(cores))))}; nodes are alike, with the fewest.")
-    if len({element.attributes.get("speed") for element in read.hosts.values()}) > 1:
-        notes.append("speeds: hosts differ in speed; nodes do not.")
     if others := [host for host, link in zip(hosts, loopbacks, strict=True) if link != loopback]:
         notes.append(f"loopback: inside {', '.join(others)} messages take as long as inside the other hosts.")
     if any(name.startswith(FLOW) and width < WIDE_BPS for name, width, _ in made):
@@ -326,7 +321,8 @@ def routes_of(
     return Machine(
         name=next((zone.attributes.get("id", "") for zone in platform.all(*_ZONES)), "") or "platform",
         numbers=tuple(range(len(hosts))),
-        cores=min(cores),
+        cores=max(cores_of(element, origin) for element in read.hosts.values()),
+        hosts=read.hosts,
         kind="routes",
         link_Bps=max((width for _, width, _ in made if width < WIDE_BPS), default=Decimal(10**10)),
         link_latency_s=Decimal(0),

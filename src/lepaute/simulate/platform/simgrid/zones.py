@@ -120,7 +120,7 @@ def plan(platform: Platform, *, explicit: bool) -> Latencies:
         for latency, envelope, taken in zip(totals_s, envelopes, enveloped, strict=True)
     )
     link_s = quotient(nominal_s, Decimal(len(route)))
-    return Latencies(link_s, nominal_s, tuple(totals_s), factors, enveloped, explicit or topology.kind == "switch")
+    return Latencies(link_s, nominal_s, tuple(totals_s), factors, enveloped, explicit or topology.is_switch)
 
 
 def _same(link_s: Decimal, total_s: Decimal, segments: int) -> Latencies:
@@ -214,7 +214,7 @@ def simgrid_routes_otherwise(topology: Topology) -> bool:
 def limiters_fit(topology: Topology) -> bool:
     """Has a cluster element what limits nodes and switches? It gives both the same limit, but for a single switch."""
     limiters = topology.limiters
-    if limiters is None or topology.kind == "switch":
+    if limiters is None or topology.is_switch:
         return True
     return topology.kind != "torus" and limiters.node_bandwidth_Bps == limiters.switch_bandwidth_Bps
 
@@ -236,13 +236,13 @@ def cluster(parts: Parts) -> Iterator[str]:
         "loopback_bw": f"{text_of(parts.loopback.bandwidth_Bps)}Bps",
         "loopback_lat": f"{text_of(parts.loopback.latency_s)}s",
     }
-    if topology.kind != "switch":
+    if not topology.is_switch:
         attributes |= {"topology": TOPOLOGIES[topology.kind], "topo_parameters": topology.parameters or ""}
     limiters = topology.limiters
     if limiters is not None and limiters_fit(topology):
         if limiters.node_bandwidth_Bps is not None:
             attributes["limiter_link"] = f"{limiters.node_bandwidth_Bps!r}Bps"
-        if limiters.switch_bandwidth_Bps is not None and topology.kind == "switch":
+        if limiters.switch_bandwidth_Bps is not None and topology.is_switch:
             attributes["bb_bw"] = f"{limiters.switch_bandwidth_Bps!r}Bps"
     yield _element("cluster", attributes)
 
@@ -296,8 +296,8 @@ def mesh(parts: Parts, wiring: Wiring) -> Iterator[str]:
 
 
 def _hosts(parts: Parts) -> Iterator[str]:
-    cores = str(parts.platform.nodes.cores)
     for node, speed in enumerate(parts.speeds_flops):
+        cores = str(parts.platform.node(node).cores)
         yield _element("host", {"id": parts.host(node), "speed": f"{speed!r}f", "core": cores})
 
 
@@ -338,6 +338,13 @@ def node_speeds_flops(platform: Platform) -> tuple[float, ...]:
     A dgemm of order 1024 in its mean duration, averaged over the node's CPUs; the nominal 1e9 where there is no model
     of dgemm, or one that gives no positive duration.
     """
+    if platform.groups is not None:
+        speeds = list[float]()
+        for group, part in zip(platform.groups, platform.parts, strict=True):
+            known = any(model.kernel == "dgemm" for model in part.kernels)
+            factor = 1.0 if known else group.speed or 1.0
+            speeds += [speed * factor for speed in node_speeds_flops(part)]
+        return tuple(speeds)
     nodes = platform.nodes
     models = [model for model in platform.kernels if model.kernel == "dgemm"]
     if not models:
