@@ -175,8 +175,7 @@ def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
         [sys.executable, "-P", str(worker), json.dumps(asked)], capture_output=True, text=True, check=True,
         timeout=NATIVE_LIMIT_S,
     )  # fmt: skip
-    found: Said = json.loads(done.stdout)
-    return found
+    return dict(json.loads(done.stdout))
 
 
 def mean_s(said: Said) -> float:
@@ -333,17 +332,12 @@ def summary(name: str, part: pandas.DataFrame) -> tuple[str, ...]:
     return (
         name,
         f"{len(part)}",
-        two_digits(differences.mean()),
+        f"{differences.mean():+.2f} %",
         f"{differences.abs().mean():.2f} %",
-        two_digits(worst["difference_percent"]),
+        f"{worst['difference_percent']:+.2f} %",
         SmpiCase(**{name: worst[name] for name in KEYS[:-1]}).name,
         f"{part['exact_difference_percent'].abs().mean():.2f} %",
     )
-
-
-def two_digits(percent: float) -> str:
-    """+1.23 %"""
-    return f"{percent:+.2f} %"
 
 
 def speed_text(frame: pandas.DataFrame) -> str:

@@ -98,15 +98,6 @@ double Engine::run(const std::function<Task(Rank)>& program) {
                 fetch_for_flow_end();
             }
             const std::uint32_t id = flows_.finish_next();
-            if (messages_[id].loose) {
-                const Rank rank = end_loose_transfer(id);
-                go_on(rank);
-                if (ranks_[rank].event == Event::none) { // else its next date has taken the place of the one before
-                    queue_.set(rank, never);
-                }
-                resume_ready();
-                continue;
-            }
             if (fetches()) {
                 const Message& message = messages_[id];
                 fetch_program(ranks_[message.to]);

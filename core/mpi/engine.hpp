@@ -371,19 +371,10 @@ public:
     };
     /// Goes on when all that happens before `date_s` has been settled; the clock of the rank stays as it is.
     DateAwaiter until(Rank rank, double date_s) { return {*this, rank, date_s}; }
-    /// A transfer of a message that no rank posts: for operations that an application evaluates by itself, of which the
-    /// links shall know. It starts now; `rank`, which waits by until_transferred(), is told `number` when it is over.
-    void start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Rank to, const models::Segment& segment,
-                              double bytes);
-    /// As until(), or until one of its loose transfers is over, whichever comes first.
-    DateAwaiter until_transferred(Rank rank, double date_s) {
-        ranks_[rank].operation.receive_tag = none;
-        return {*this, rank, date_s};
-    }
-    /// After that: the number of the transfer, which is over now; none: the date has come.
-    [[nodiscard]] std::uint32_t transferred(Rank rank) const noexcept { return ranks_[rank].operation.receive_tag; }
-    static constexpr std::uint32_t none = no_message;
-
+    /// The flows that now share links with a message between two nodes lose to it what it takes in so many seconds: for
+    /// messages that an application evaluates by itself. settle_flows() is called after the last.
+    void take_from_flows(std::uint32_t from, std::uint32_t to, double seconds) { flows_.take(from, to, seconds); }
+    void settle_flows() { flows_.settle(); }
     /// Flows now on the most loaded link between two nodes, in units of the link of a node.
     [[nodiscard]] double flows_on_way(std::uint32_t from, std::uint32_t to) const;
     /// The same of a plain switch: flows that leave or reach a node.
@@ -395,6 +386,7 @@ public:
 
 private:
     static constexpr double never = net::EventQueue::never;
+    static constexpr std::uint32_t none = no_message;
 
     bool post(Rank rank); // true: the operation has not ended
     /// Is all that happens before `date_s` settled, or could it be settled now, as nothing else comes before?
@@ -454,7 +446,6 @@ private:
     void start_transfer(std::uint32_t id, double date_s);
     void start_flow(std::uint32_t id);
     void arrive(std::uint32_t id, double date_s);
-    Rank end_loose_transfer(std::uint32_t id);
     void finish_if_complete(Rank rank);
     void wake_who_asks(std::uint32_t id);
     void resume(Rank rank, double date_s);

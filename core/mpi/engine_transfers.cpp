@@ -79,12 +79,20 @@ double Engine::route_latency_s(std::uint32_t from, std::uint32_t to) const {
 }
 
 double Engine::flows_on_way(std::uint32_t from, std::uint32_t to) const {
+    double most = 0.0;
+    const auto pass = [&](net::LinkId link) {
+        if (const std::uint32_t flows = flows_.on_link(link); flows > 0) {
+            most = std::max(most, flows * network_.node_link_Bps / topology_.links()[link].capacity_Bps);
+        }
+    };
+    if (plain_switch_) {
+        pass(from);
+        pass(node_count_ + to);
+        return most;
+    }
     std::vector<net::LinkId> links;
     topology_.route(from, to, links);
-    double most = 0.0;
-    for (const net::LinkId link : links) {
-        most = std::max(most, flows_.on_link(link) * network_.node_link_Bps / topology_.links()[link].capacity_Bps);
-    }
+    std::ranges::for_each(links, pass);
     return most;
 }
 
@@ -118,7 +126,7 @@ void Engine::start_flow(std::uint32_t id) {
     const std::uint32_t from = ranks_[message.from].node;
     const std::uint32_t to = ranks_[message.to].node;
     const bool same = from == to;
-    if (!same && !message.loose && message.protocol == models::Protocol::rendezvous && load_matters()) {
+    if (!same && message.protocol == models::Protocol::rendezvous && load_matters()) {
         meet_load(message);
     }
     const double link_Bps = same ? network_.loopback_Bps : network_.node_link_Bps;
@@ -135,30 +143,6 @@ void Engine::start_flow(std::uint32_t id) {
         return;
     }
     flows_.start(now_s_, id, work_bytes, from, to, cap_Bps);
-}
-
-void Engine::start_loose_transfer(Rank rank, std::uint32_t number, Rank from, Rank to, const models::Segment& segment,
-                                  double bytes) {
-    const std::uint32_t id = new_message();
-    Message& message = messages_[id];
-    message.loose = true;
-    message.from = from;
-    message.to = to;
-    message.tag = rank;
-    message.next = number;
-    message.bytes = bytes;
-    message.segment = &segment;
-    start_flow(id);
-}
-
-/// Returns the rank that goes on.
-Rank Engine::end_loose_transfer(std::uint32_t id) {
-    const Message& message = messages_[id];
-    free_messages_.push_back(id);
-    const Rank rank = message.tag;
-    ranks_[rank].operation.receive_tag = message.next;
-    ranks_[rank].event = Event::none;
-    return rank;
 }
 
 void Engine::arrive(std::uint32_t id, double date_s) {

@@ -25,6 +25,9 @@ public:
             places_.emplace_back(node, until_s_[node].size());
             until_s_[node].push_back(0.0);
         }
+        for (std::vector<double>& of_node : until_s_) {
+            of_node.resize((of_node.size() + 1) / 2 * 2); // share() takes two at a time
+        }
     }
 
     [[nodiscard]] bool matters() const noexcept { return !places_.empty(); }
@@ -36,8 +39,14 @@ public:
     }
     /// Ranks of a node that compute at `date_s`, of all its cores but the one of a message's rank.
     [[nodiscard]] double share(std::uint32_t node, double date_s) const noexcept {
-        const auto computing = std::ranges::count_if(until_s_[node], [=](double until_s) { return until_s > date_s; });
-        return std::min(1.0, static_cast<double>(computing) / others_[node]);
+        const std::vector<double>& until_s = until_s_[node];
+        using Dates [[gnu::vector_size(16)]] = double;
+        using Counts [[gnu::vector_size(16)]] = std::int64_t;
+        Counts computing{};
+        for (std::size_t i = 0; i < until_s.size(); i += 2) {
+            computing += Dates{until_s[i], until_s[i + 1]} > date_s; // -1 where it is
+        }
+        return std::min(1.0, static_cast<double>(-computing[0] - computing[1]) / others_[node]);
     }
 
 private:

@@ -99,7 +99,6 @@ struct alignas(128) Message { // one pair of cache lines
     bool started = false;
     bool arrival_known = false;
     bool sender_waits = false;
-    bool loose = false; // of an application's own: who is told of its end is its `tag`
     models::Protocol protocol = models::Protocol::eager;
     double bytes = 0.0;
     const models::Segment* segment = nullptr;

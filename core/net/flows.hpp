@@ -61,6 +61,10 @@ public:
         queue_.fetch(source);
     }
     void fetch_link(LinkId link) const noexcept { fetch(&links_[link], sizeof(Link)); }
+    /// A flow that is none of these is between two nodes for `seconds` from now on: what it takes of its links, those
+    /// on them lose. settle() is called after the last of them.
+    void take(std::uint32_t source, std::uint32_t destination, double seconds);
+    void settle();
     /// Ends that flow, at its date; returns its tag.
     std::uint32_t finish_next();
     [[nodiscard]] std::uint32_t on_link(LinkId link) const noexcept { return links_[link].flows; }
@@ -152,7 +156,6 @@ private:
     void share(std::uint32_t id, double date_s);
     void set_rate(Bundle& bundle, double rate_Bps, double date_s);
     void mark(std::uint32_t source);
-    void settle();
 
     std::vector<Link, LargePages<Link>> links_;
     std::vector<Source, LargePages<Source>> sources_;

@@ -239,3 +239,27 @@ TEST(Flows, OfOnePairEndBySizeAndThenInOrder) {
     EXPECT_EQ(flows.finish_next(), 1U);
     EXPECT_EQ(flows.finish_next(), 3U);
 }
+
+// A flow that is none of these takes its share of a link for 2 s: of one alone on two links half, once, whatever it
+// crosses; of two beside each other a third of the link together. A flow that another link holds back loses nothing.
+TEST(Flows, LoseWhatAnotherTakes) {
+    const auto switched = [](auto from, auto to, std::vector<LinkId>& links) { links.insert(links.end(), {from, to}); };
+    for (const Sharing sharing : {Sharing::fair, Sharing::exact}) {
+        Flows alone({12.0, 12.0, 12.0, 12.0}, 2, sharing, switched);
+        alone.start(0.0, 1, 120.0, 0, 2, 1e9);
+        alone.take(0, 2, 2.0);
+        alone.settle();
+        EXPECT_DOUBLE_EQ(alone.next_end_s(), 11.0);
+        alone.take(1, 3, 2.0); // on other links
+        alone.settle();
+        EXPECT_DOUBLE_EQ(alone.next_end_s(), 11.0);
+        Flows two({12.0, 12.0, 12.0, 1.0}, 2, sharing, switched);
+        two.start(0.0, 1, 60.0, 0, 2, 6.0);
+        two.start(0.0, 2, 20.0, 0, 3, 6.0);
+        two.take(0, 2, 2.0);
+        two.settle();
+        EXPECT_DOUBLE_EQ(two.next_end_s(), 10.0 + 2.0 * (6.0 - 4.0) / 6.0);
+        EXPECT_EQ(two.finish_next(), 1U);
+        EXPECT_DOUBLE_EQ(two.next_end_s(), 20.0);
+    }
+}

@@ -2,8 +2,9 @@
 
     python native_run.py '{"hpl": {...}, "platform": NAME, "set": {...}, "noise": true, "seeds": [1, 2]}'
 
-Prints one JSON object: times_s and messages, one for each seed; cpu_s of the predictions (user and system; without the
-start of the process), peak_rss_bytes of the process.
+`nodes`: of each rank, else the platform's in order; `runs`: from each seed on, else one. Prints one JSON object:
+times_s, one for each run, and messages, one for each seed; cpu_s of the predictions (user and system; without the start
+of the process), peak_rss_bytes of the process.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lepaute.simulate import Hpl, Layers, predict
+from lepaute.simulate.machine.mapping import Mapping, Slot
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.io import override
 
@@ -21,14 +23,18 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
     layers = Layers() if asked["noise"] else Layers.only()
     platform = override(load_platform(asked["platform"]), asked["set"])
     hpl = Hpl(**asked["hpl"])
+    nodes, runs = asked.get("nodes", ()), asked.get("runs", 1)
+    mapping = Mapping(slots=tuple(Slot(node, nodes[:rank].count(node)) for rank, node in enumerate(nodes)) or None)
     began_s = time.process_time()
     found = [
-        predict(hpl, platform, runs=1, seed=seed, layers=layers, applied=asked["set"], fidelity="full")
+        predict(
+            hpl, platform, seed=seed, layers=layers, applied=asked["set"], mapping=mapping, runs=runs, fidelity="full"
+        )
         for seed in asked["seeds"]
     ]
     return {
         "cpu_s": time.process_time() - began_s,
-        "times_s": [prediction.run_list[0].time_s for prediction in found],
+        "times_s": [run.time_s for prediction in found for run in prediction.run_list],
         "messages": [prediction.simulation.messages for prediction in found],
         "peak_rss_bytes": peak_rss_bytes(),
     }

@@ -127,7 +127,7 @@ PAGES = {
     ),
     "models": (
         *("data_sheet", "published_hpl_predicted", "kernel_models", "network_fit", "message_progress"),
-        *("segmentation_truth", "segmentation", "generative", "content_factor"),
+        *("segmentation_truth", "segmentation", "generative", "content_factor", "model_law"),
     ),
     "comparisons": (
         *("comparison_null", "comparison_states", "comparison_repeated", "comparison_spread"),

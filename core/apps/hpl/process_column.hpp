@@ -1,13 +1,13 @@
 #pragma once
 // The ranks of a process column while they factor a panel: local clocks that kernels and the pivot exchange of each
-// column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Where its messages meet others on the links of their
-// nodes, or each other, they are flows like all.
+// column (HPL_pdmxswp) move, as a recurrence of sums and maxima. Its messages share the links of their nodes with the
+// flows that are there when the exchange begins, and take from these what they carry.
 
-#include "apps/hpl/pivot_rounds.hpp"
 #include "apps/hpl/simulation.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -48,13 +48,28 @@ struct Program::ProcessColumn {
         double bytes;
         Protocol protocol;
     };
+    /// One process's side of one round of the exchange: what it pays for its send, and what it receives.
+    struct PivotRound {
+        double send_s;
+        double latency_s;
+        double alone_s;    // when it shares no link
+        double per_flow_s; // for each flow on its most loaded link; 0 inside a node
+        double receive_s;
+        double sent_bytes;
+        double received_bytes;
+        std::uint32_t from_node;
+        std::uint32_t to_node;
+    };
     std::vector<Process> processes; // by distance from the owner row
 
     std::vector<PivotRound> rounds;   // log2(power) x power
     std::vector<Delivery> deliveries; // what each process sends in each round
-    PivotRounds over_rounds;
-    double per_flow = 0.0; // of the messages that cross, relative to their time alone, at most
+    double per_flow = 0.0;            // of the messages that cross, relative to their time alone, at most
     std::vector<double> ready_s;
+    std::vector<double> transfer_s;      // of what each process receives in a round
+    std::vector<std::uint32_t> order;    // of those that receive, by date
+    std::vector<double> leaving_until_s; // by node: messages of a round that leave it
+    std::vector<double> reaching_until_s;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> ways; // between nodes, of the messages that cross
     std::vector<std::uint32_t> nodes;                          // that these leave, and reach
     bool can_meet = false;                                     // can they slow each other?
@@ -65,7 +80,7 @@ struct Program::ProcessColumn {
 
     ProcessColumn(Program& of, const Panel& factored, std::uint32_t process_column, Rank driving)
         : program(of), panel(factored), column(process_column), driver(driving), processes(of.parameters_.p),
-          ready_s(processes.size()) {
+          ready_s(processes.size()), transfer_s(processes.size()) {
         const Shape& shape = program.shape_at(panel.start);
         for (std::uint32_t distance = 0; distance < p(); ++distance) {
             const std::uint32_t row = (panel.owner_row + distance) % p();
@@ -94,7 +109,9 @@ struct Program::ProcessColumn {
                     program.engine_.transfer_times(in, received, partner.rank, processes[distance].rank);
                 const double cables_s = program.engine_.cable_latency_s(partner.rank, processes[distance].rank, in);
                 rounds.push_back({network.at(sent).send.of(sent), in.latency_s + cables_s, times.alone_s,
-                                  crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received, &in});
+                                  crosses ? times.per_flow_s : 0.0, in.receive.of(received), sent, received,
+                                  program.engine_.node_of(partner.rank),
+                                  program.engine_.node_of(processes[distance].rank)});
                 deliveries.push_back(delivery(processes[distance], partner, sent));
                 any_crosses = any_crosses || crosses;
                 if (crosses) {
@@ -258,7 +275,7 @@ struct Program::ProcessColumn {
 
     /// When the first message of the exchange sets out.
     [[nodiscard]] double earliest_s() const noexcept {
-        double date_s = PivotRounds::never;
+        double date_s = net::EventQueue::never;
         for (std::uint32_t d = 0; d < std::bit_floor(p()); ++d) {
             date_s = std::min(date_s, processes[d].clock_s + rounds[d].send_s);
         }
@@ -286,6 +303,13 @@ struct Program::ProcessColumn {
                 nodes.push_back(way.first);
             }
         }
+        leaving_until_s.resize(nodes.size());
+        reaching_until_s.resize(nodes.size());
+        order.resize(of_processes.size());
+        std::iota(order.begin(), order.end(), 0U);
+    }
+    [[nodiscard]] std::size_t place_of(std::uint32_t node) const noexcept {
+        return static_cast<std::size_t>(std::ranges::lower_bound(nodes, node) - nodes.begin());
     }
 
     /// Do messages of the exchange that begins now meet any on their links?
@@ -312,11 +336,7 @@ struct Program::ProcessColumn {
             if (any_crosses && all_eager) {
                 co_await program.engine_.until(driver, earliest_s());
             }
-            if (any_crosses && all_eager && meets_others()) {
-                co_await exchange_over_links();
-            } else {
-                exchange_alone();
-            }
+            exchange_rounds();
             count_messages();
             unfold();
         }
@@ -337,13 +357,13 @@ struct Program::ProcessColumn {
         }
     }
 
-    /// The rounds of messages that have their links for themselves.
-    void exchange_alone() {
+    void exchange_rounds() {
         const std::uint32_t power = std::bit_floor(p());
+        const bool shares_links = any_crosses && all_eager && meets_others();
         std::size_t first = 0; // of the round
         for (std::uint32_t bit = 1; bit < power; bit <<= 1U, first += power) {
             if (all_eager) {
-                exchange_eagerly(bit, power, rounds.data() + first);
+                exchange_eagerly(bit, std::span(rounds).subspan(first, power), shares_links);
                 continue;
             }
             const Delivery* sent = deliveries.data() + first;
@@ -353,39 +373,8 @@ struct Program::ProcessColumn {
                 }
             }
         }
-    }
-
-    /// The rounds of messages that meet others. What a process that came early sent before now had its links for
-    /// itself until now.
-    Task exchange_over_links() {
-        mpi::Engine& engine = program.engine_;
-        const std::uint32_t power = std::bit_floor(p());
-        for (std::uint32_t d = 0; d < power; ++d) {
-            ready_s[d] = processes[d].clock_s;
-        }
-        const auto done = [&](std::uint32_t d, std::uint32_t round, const PivotWait& wait) {
-            processes[d].clock_s = over_rounds.clock_s(d);
-            note_round(d, d ^ (1U << round), rounds[round * power + d], wait);
-        };
-        over_rounds.begin(rounds, std::span(ready_s).first(power));
-        while (!over_rounds.is_over()) {
-            const double start_s = over_rounds.next_start_s();
-            co_await engine.until_transferred(driver, start_s);
-            if (const std::uint32_t message = engine.transferred(driver); message != mpi::Engine::none) {
-                over_rounds.arrive(message, engine.now_s() + rounds[message].latency_s, done);
-                continue;
-            }
-            const std::uint32_t message = over_rounds.start_next(done);
-            const PivotRound& round = rounds[message];
-            const Rank from = processes[over_rounds.sender(message)].rank;
-            const Rank to = processes[over_rounds.receiver(message)].rank;
-            const double left_s = round.alone_s - (engine.now_s() - start_s);
-            if (engine.same_node(from, to) || left_s <= 0.0) {
-                over_rounds.arrive(message, start_s + round.alone_s + round.latency_s, done);
-            } else {
-                engine.start_loose_transfer(driver, message, from, to, *round.segment,
-                                            round.received_bytes * std::min(1.0, left_s / round.alone_s));
-            }
+        if (shares_links) {
+            program.engine_.settle_flows();
         }
     }
 
@@ -416,32 +405,60 @@ struct Program::ProcessColumn {
         }
     }
 
-    /// One round of exchanges whose messages are all eager and meet no other of the exchange: what exchange() does,
-    /// without its cases.
-    void exchange_eagerly(std::uint32_t bit, std::uint32_t power, const PivotRound* round) {
-        for (std::uint32_t d = 0; d < power; ++d) {
+    /// One round of exchanges whose messages are all eager: what exchange() does, without its cases.
+    void exchange_eagerly(std::uint32_t bit, std::span<const PivotRound> round, bool shares_links) {
+        for (std::uint32_t d = 0; d < round.size(); ++d) {
             ready_s[d] = processes[d].clock_s + round[d].send_s;
+            transfer_s[d] = round[d].alone_s;
         }
-        for (std::uint32_t d = 0; d < power; ++d) {
+        if (shares_links) {
+            share_links(bit, round);
+        }
+        for (std::uint32_t d = 0; d < round.size(); ++d) {
             Process& process = processes[d];
             const PivotRound& own = round[d];
-            const double own_s = ready_s[d];
-            const double other_s = ready_s[d ^ bit];
-            const double end_s = std::max(own_s, other_s + own.latency_s + own.alone_s);
             const double start_s = process.clock_s;
+            const double other_s = ready_s[d ^ bit];
+            const double end_s = std::max(ready_s[d], other_s + own.latency_s + transfer_s[d]);
+            const mpi::Wait waited = mpi::Wait::until(end_s, ready_s[d], other_s, transfer_s[d] - own.alone_s);
             process.clock_s = end_s + own.receive_s;
-            note_round(d, d ^ bit, own, {start_s, own_s, other_s, end_s, 0.0});
+            process.spend(mpi::Share::overhead, own.send_s + own.receive_s);
+            waited.add_to(process.shares_s);
+            trace_exchange(process, processes[d ^ bit], start_s, ready_s[d], own.sent_bytes, own.received_bytes,
+                           waited);
         }
     }
 
-    /// Where the time of a round went, after the clock has moved.
-    void note_round(std::uint32_t distance, std::uint32_t partner, const PivotRound& round, const PivotWait& wait) {
-        Process& process = processes[distance];
-        const mpi::Wait waited = mpi::Wait::until(wait.end_s, wait.ready_s, wait.other_s, wait.contention_s);
-        waited.add_to(process.shares_s);
-        process.spend(mpi::Share::overhead, round.send_s + round.receive_s);
-        trace_exchange(process, processes[partner], wait.start_s, wait.ready_s, round.sent_bytes, round.received_bytes,
-                       waited);
+    /// The transfers of a round between nodes: each has its share of the links beside the flows that are there when the
+    /// exchange begins, which lose that, after those of the round that set out before it.
+    void share_links(std::uint32_t bit, std::span<const PivotRound> round) {
+        mpi::Engine& engine = program.engine_;
+        if (can_meet) {
+            std::ranges::sort(order, {}, [&](std::uint32_t d) { return std::pair(ready_s[d ^ bit], d); });
+            std::ranges::fill(leaving_until_s, 0.0);
+            std::ranges::fill(reaching_until_s, 0.0);
+        }
+        for (const std::uint32_t d : order) {
+            const PivotRound& message = round[d];
+            if (message.from_node == message.to_node) {
+                continue;
+            }
+            const double flows = engine.flows_on_way(message.from_node, message.to_node);
+            const double beside_s = (1.0 + flows) * message.per_flow_s;
+            double wait_s = 0.0;
+            if (can_meet) {
+                const double start_s = ready_s[d ^ bit];
+                double& leaving_s = leaving_until_s[place_of(message.from_node)];
+                double& reaching_s = reaching_until_s[place_of(message.to_node)];
+                wait_s = std::max({0.0, leaving_s - start_s, reaching_s - start_s});
+                leaving_s = std::max(leaving_s, start_s) + message.per_flow_s;
+                reaching_s = std::max(reaching_s, start_s) + message.per_flow_s;
+            }
+            transfer_s[d] = std::max(message.alone_s, wait_s + beside_s);
+            if (flows > 0.0) {
+                engine.take_from_flows(message.from_node, message.to_node, std::max(message.alone_s, beside_s));
+            }
+        }
     }
 };
 
