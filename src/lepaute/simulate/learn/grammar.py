@@ -312,6 +312,7 @@ def predicates(rows: Rows) -> Iterator[Term]:
             Term(f"{name} == {side_name} - 1", at == side - 1),
             Term(f"{name} < {side_name} - 1", at < side - 1),
             Term(f"{side_name} > 1", side > 1),
+            Term(f"{side_name} == 1", side == 1),
         ]
     if rows.layout.dimensions == 2:
         y, x = rows.grid[1]

@@ -1,15 +1,17 @@
 """Rules for all places of a structure: who calls there, how often, with whom and of what size."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.learn.grammar import LAYOUTS, TURNS, Layout, Rows
-from lepaute.simulate.learn.reading import BETWEEN_TWO, SENDS
+from lepaute.simulate.learn.grammar import LAYOUTS, TURNS, Layout, Rows, predicates
+from lepaute.simulate.learn.reading import BETWEEN_TWO, SENDS, Calls
 from lepaute.simulate.learn.rules import (
     Rule,
     find_group,
@@ -21,7 +23,9 @@ from lepaute.simulate.learn.rules import (
 )
 from lepaute.simulate.learn.structure import Place, Structure
 
-ROOTED = frozenset(("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv"))
+ROOTED = frozenset(
+    f"{i}{code}" for i in ("", "i") for code in ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
+)
 #: More different observations than these follow no rule of the grammar.
 MAX_OBSERVATIONS = 200_000
 ALWAYS = Rule("True")
@@ -163,11 +167,28 @@ def _periods(structure: Structure, step: Step) -> NDArray[Any] | None:
     return periods if complete and any(1 < p < c for p, c in zip(periods.tolist(), counts, strict=True)) else None
 
 
+_NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])")
+_POWERS = [2**power for power in range(3, 13)]
+#: Conditions that are tried for a partner which some of their ranks lack.
+_MAX_CONDITIONS = 40
+#: Lengths are tried for so many rules in vain; numbers without any rule are no parts of lengths.
+_MAX_TRIALS = 300
+
+
+def lengths_of(recordings: Sequence[Calls]) -> list[int]:
+    """What may be the length of what ranks share: numbers of the command, then powers of two."""
+    commands = [set(_NUMBER.findall(str(calls.metadata.get("command") or ""))) for calls in recordings]
+    numbers = sorted((int(text) for text in set.intersection(*commands)), reverse=True)
+    return [*(number for number in numbers if number > 2), *(power for power in _POWERS if power not in numbers)]
+
+
 class _Learning:
     def __init__(self, structure: Structure, layout: Layout, parameters: dict[str, list[int]]) -> None:
         self.structure, self.layout = structure, layout
         self.parameters = {name: values for name, values in parameters.items() if len(set(values)) > 1}
         self._constants = [values[0] for values in parameters.values() if len(set(values)) == 1]
+        self._lengths = lengths_of(structure.recordings)
+        self._trials = _MAX_TRIALS
         self._pair = structure.recording * 2**24 + structure.rank
         self._requests = _requests_of(structure)
         self._known_rows: dict[tuple[Any, ...], Rows] = {}
@@ -194,8 +215,23 @@ class _Learning:
     def _find_number(self, rows: Rows, values: NDArray[Any]) -> Rule | None:
         key = (id(rows), values.tobytes())  # rows are kept
         if key not in self._known_numbers:
-            self._known_numbers[key] = find_number(rows, values)
+            rule = find_number(rows, values)
+            if rule is None and not rows.turns:
+                rule = self._find_part(rows, values)
+            self._known_numbers[key] = rule
         return self._known_numbers[key]
+
+    def _find_part(self, rows: Rows, values: NDArray[Any]) -> Rule | None:
+        """Rule for parts of a length that nothing but the values themselves tell."""
+        for length in self._lengths[: self._trials]:
+            self._trials -= 1
+            with_length = Rows(self.layout, rows.size, rows.rank, rows.parameters, constants=[length])
+            rule = find_number(with_length, values)
+            if rule is not None and rule.values > 2:  # a length, and a factor
+                self._lengths.remove(length)
+                self._lengths.insert(0, length)
+                return rule
+        return None
 
     def _observed(
         self, pair: NDArray[Any], turns: NDArray[Any], values: NDArray[Any]
@@ -332,7 +368,7 @@ class _Learning:
             return step
         if len(present) < len(domain):
             self._condition(step, domain, present)
-        if step.code not in ("barrier", "create"):
+        if step.code not in ("barrier", "ibarrier", "create"):
             self._note(step, "size", self._number(events, place.depth, "size"))
         if step.code in ROOTED:
             root = values["peer"][events]
@@ -358,6 +394,8 @@ class _Learning:
                 turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
                 at = numpy.concatenate((observed[2], lacking))
                 rule = find_peer(self._rows(at, turns), numpy.concatenate((peers, numpy.full(len(lacking), -1))))
+                if rule is None:
+                    rule = self._conditional_peer(step, domain, present, observed)
             if rule is None:
                 rule = find_peer(rows, peers)
                 if len(lacking) and rule is not None:
@@ -366,6 +404,23 @@ class _Learning:
         self._note(step, "tag", self._number(events, place.depth, "tag"))
         if step.code in SENDS:
             self._note(step, "size", self._number(events, place.depth, "size"))
+
+    def _conditional_peer(
+        self, step: Step, domain: NDArray[Any], present: NDArray[Any], observed: tuple[Rows, NDArray[Any], NDArray[Any]]
+    ) -> Rule | None:
+        """Rule for the partner, of which some of the ranks of a condition have none."""
+        rows, peers, pairs = observed
+        here = numpy.isin(domain, present)
+        terms = (term for term in predicates(self._rows(domain)) if " or " not in term.text and not term.value.all())
+        for term in islice((term for term in terms if term.value[here].all()), _MAX_CONDITIONS):
+            lacking = domain[term.value & ~here]
+            turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
+            at, others = numpy.concatenate((pairs, lacking)), numpy.concatenate((peers, numpy.full(len(lacking), -1)))
+            rule = find_peer(self._rows(at, turns), others)
+            if rule is not None:
+                step.where = Rule(term.text, 2)
+                return rule
+        return None
 
     def _number(self, events: NDArray[Any], depth: int, name: str, values: NDArray[Any] | None = None) -> Rule | None:
         values = self.structure.values[name][events] if values is None else values

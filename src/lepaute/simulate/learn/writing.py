@@ -401,11 +401,14 @@ def _call(made: _File, step: Step) -> Iterator[str]:
 
 def _collective(made: _File, step: Step) -> str:
     target = made.groups.get(step.group, f"group_{step.group}") if step.group else "me"
-    arguments = [] if step.code == "barrier" else [_size(step)]
+    starts = step.code[0] == "i"
+    code = METHODS[step.code.removeprefix("i")]
+    arguments = [] if code == "barrier" else [_size(step)]
     if step.code in ROOTED and step.root is not None and step.root.text != "0":
         arguments.append(step.root.text)
     note = "  # makes a communicator of all ranks" if step.code == "create" else ""
-    return f"yield {target}.{METHODS[step.code]}({', '.join(arguments)}){note}"
+    call = f"{target}.{code}({', '.join(arguments)})"
+    return f"{step.requests[0]}.append((yield me.start({call})))" if starts else f"yield {call}{note}"
 
 
 def _message(step: Step, peer: str, size: str, tag: str) -> str:

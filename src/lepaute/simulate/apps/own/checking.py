@@ -13,7 +13,7 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, ranks_text, seconds
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
-from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
+from lepaute.simulate.apps.replay.calls import BEGINNING, CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import BASE_OF, OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
@@ -150,7 +150,11 @@ def _made_of_program(
             yield Made(code, -1 if peer == ANY else peer, -1 if tag == ANY else tag, size)
         elif code not in ("compute", "step"):
             group = groups[which]
-            yield Made(code, group[peer] if code in _ROOTED else 0, 0, size, tuple(sorted(group)))
+            base = BASE_OF.get(code, code)
+            size *= len(group) if code == "reduce_scatter" else 1
+            yield Made(
+                f"i{base}" if tag else base, group[peer] if base in _ROOTED else 0, 0, size, tuple(sorted(group))
+            )
 
     numbered = [[numbers.setdefault(call, len(numbers)) for call in calls(op)] for op in ops]
 
@@ -177,7 +181,9 @@ def _made_of_recording(
     met[rows] = numpy.arange(len(rows))
     groups = [tuple(group) for group in recorded.survey.members]
     done = completions(trace)
-    ended = numpy.bincount(done[(done >= 0) & (does == Does.BEGINS) & (trace.peer != NOBODY)], minlength=len(trace))
+    ended = numpy.bincount(
+        done[(done >= 0) & numpy.isin(does, BEGINNING) & (trace.peer != NOBODY)], minlength=len(trace)
+    )
     made: list[int] = []
     of_row: list[int] = []
     both: list[Made] = []  # the send of an MPI_Sendrecv
