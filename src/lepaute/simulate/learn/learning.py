@@ -479,7 +479,11 @@ def _requests_of(structure: Structure) -> _Requests:
     lists: dict[frozenset[int], list[int]] = defaultdict(list)
     for source, waits in sources.items():
         lists[frozenset(waits)].append(source)
-    names = {waits: "requests" if len(lists) == 1 else f"requests_{at + 1}" for at, waits in enumerate(lists)}
+    alone = {frozenset(waits) for waits in lists if _ends_near(structure.root, {*waits}, {*lists[waits]})}
+    names = {
+        waits: "requests" if len(lists) == 1 or waits in alone else f"requests_{at + 1}"
+        for at, waits in enumerate(lists)
+    }
     begun: dict[int, tuple[str, ...]]
     begun = {id(by_number[source]): (names[waits],) for waits, members in lists.items() for source in members}
     ended = {}
@@ -490,6 +494,21 @@ def _requests_of(structure: Structure) -> _Requests:
             form = _form_of_wait(structure, place, numpy.isin(values["number"][begins], members), begins)
             ended[id(place)] = (form, tuple(names[waits] for waits in of_wait))
     return _Requests(begun, ended)
+
+
+def _ends_near(place: Place, waits: set[int], sources: set[int]) -> bool:
+    """Whether one wait ends requests that begin before it in the same loop, with no other wait in between."""
+    for child in place.children:
+        if child.is_loop and _ends_near(child, waits, sources):
+            return True
+    numbers = [child.number if not child.is_loop else -1 for child in place.children]
+    if len(waits) > 1 or not (waits | sources) <= {*numbers}:
+        return False
+    first, last = min(map(numbers.index, sources)), numbers.index(*waits)
+    return first < last and all(
+        not child.is_loop and child.signature is not None and child.signature[0] != "wait"
+        for child in place.children[first:last]
+    )
 
 
 def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begins: NDArray[Any]) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy
 
@@ -13,6 +14,7 @@ from lepaute.simulate.learn.grammar import Layout, place_text
 from lepaute.simulate.learn.learning import ROOTED, Learnt, Step
 from lepaute.simulate.learn.reading import BETWEEN_TWO, METHODS, SENDS
 from lepaute.simulate.learn.rules import Rule, is_stencil
+from lepaute.simulate.learn.shaping import shaped
 
 #: Ranks that differ less, or places with a smaller share of computing, are taken as equal.
 MIN_IMBALANCE, LEAST_SHARE = 0.05, 0.05
@@ -46,6 +48,7 @@ class _File:
     groups: dict[int, str] = field(default_factory=dict)
     waiting: list[int] = field(default_factory=list)  # communicators that no split has made yet
     steps: Step | None = None
+    frames: dict[str, list[str]] = field(default_factory=dict)  # functions around a call, by its line
     counts: dict[int, str] = field(default_factory=dict)  # of loops whose iterations are a field
 
 
@@ -68,12 +71,23 @@ def program_text(learnt: Learnt, costs: Mapping[int, CostModel], recorded_on: st
     _name_works(made)
     body = list(_block(made, learnt.root.children, 0))
     prologue = _prologue(made, body)
-    lines = [*_head(made, caveats), "", "    def run(self, me):", *(f"        {line}" for line in (*prologue, *body))]
+    functions, shorter = shaped(body, partial(_function_name, made))
+    lines = [*_head(made, caveats), "", "    def run(self, me):"]
+    lines += [
+        f"        {line}" if line else "" for line in (*prologue, *([""] * bool(functions)), *functions, *shorter)
+    ]
     text = "\n".join(lines) + "\n"
     imports = "import lepaute as lp\n\n\n"
     if "log2(" in text:
         imports = f"from math import log2\n\n{imports}"
     return f'"""{_origin(learnt)}"""\n\n{imports}{text}'
+
+
+def _function_name(made: _File, lines: Sequence[str]) -> str:
+    """The innermost function that makes all calls of some lines; a number where there is none."""
+    frames = [made.frames[line.strip()] for line in lines if line.strip() in made.frames]
+    shared = [name for name in (frames[0] if frames else ()) if all(name in others for others in frames)]
+    return next((name for name in shared if name not in made.names.values()), "part")
 
 
 def _origin(learnt: Learnt) -> str:
@@ -245,6 +259,10 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
             at += 3
             continue
         lines = list(_loop(made, step, depth)) if step.place.is_loop else list(_call(made, step))
+        if step.place.signature and step.place.signature[2]:
+            functions = (frame.split(" ")[0].rstrip("_") for frame in step.place.signature[2].split(" < "))
+            names = [name for name in functions if name.isidentifier() and name.lower() not in ("main", "main__")]
+            made.frames |= {line.strip(): names for line in lines if "yield" in line}
         if inside:
             lines = [*computing, *lines]
         if step.where.text != "True":
