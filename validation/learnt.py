@@ -20,10 +20,9 @@ Fixed before any result was looked at:
   Told, but no goal: the same of communication alone, all costs 0;
 * computing by itself: learnt from 2, 4, 8 and 16 ranks, predicted for 32, kept out: own code of all ranks, and Extra-P
   (--extrap PROGRAM, of PyPI) of the same sums. Of the programs that both can model, the median absolute error; goal:
-  ours is not the larger one;
-* real (--real): jacobi, wavefront, transpose and ep, learnt from 1, 3 and 4 ranks, the latter two sharing two cores;
-  predicted for 2 on a platform of this machine, calibrated now; five real runs of each on 2 free cores. Goal: 90 % of
-  runs inside the interval, whose half width is 15 % or less.
+  ours is not the larger one.
+
+Real runs on cores that are free: learnt_real.py.
 """
 
 import argparse
@@ -170,15 +169,16 @@ def rows_of(program: Program, ranks: tuple[int, ...], how: argparse.Namespace) -
     return [found | against_emulation(program, learnt, count, how.calls) for count in ranks]
 
 
-def quiet_learn(traces: list[Path], output: Path) -> type[lp.Application]:
+def quiet_learn(traces: list[Path], output: Path, recorded_on: str | None = None) -> type[lp.Application]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return learn(traces, output)
+        return learn(traces, output, recorded_on=recorded_on)
 
 
-def recorded(program: Program, ranks: int) -> Path:
+def recorded(program: Program, ranks: int, output: Path | None = None) -> Path:
     """The trace of a run here; made once."""
-    trace = program.folder / f"r{ranks}.parquet"
+    program.folder.mkdir(parents=True, exist_ok=True)
+    trace = output or program.folder / f"r{ranks}.parquet"
     if program.name == "hpl":
         q = max(side for side in range(1, ranks + 1) if ranks % side == 0 and side * side <= ranks)
         text = hpl_input_text(lp.Hpl(n=1500, nb=64, p=q, q=ranks // q), to_stdout=True)

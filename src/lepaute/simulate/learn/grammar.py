@@ -201,6 +201,9 @@ def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
     base += [(unit, divisor) for divisor in (*sides, *pairs)]
     base += [(power, divisor) for power in powers for divisor in (*sides, *pairs)]
     base += [(block.times(other), None) for at, block in enumerate(rows.blocks) for other in rows.blocks[at:]]
+    lengths = [*parameters, *(rows.constant(value) for value in rows.constants)]
+    volumes = [Term(f"{n.text}**{power}", n.value**power).over(counts[0]) for n in lengths for power in (2, 3)]
+    base += [(term, None) for term in (*volumes, *(v.over(side) for v in volumes for side in sides[1:]))]
     base += [(side.times(other), None) for side in (*counts[:1], *sides) for other in (*parameters, *squares, *counts)]
     for factor in rows.factors:
         if factor is None:
