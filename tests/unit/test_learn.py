@@ -95,11 +95,27 @@ class Shifted(lp.Application):
                 yield me.waitall([source, sent])
 
 
+class Collectives(lp.Application):
+    """Of all kinds, some of which go on beside computing."""
+
+    ranks: int = 4
+    work = lp.Cost(1e-4)
+
+    def run(self, me: Any) -> Any:
+        for _ in me.steps(3):
+            begun = [(yield me.start(me.allreduce(8))), (yield me.start(me.alltoallv(4096 // me.size)))]
+            yield me.compute(self.work)
+            yield me.waitall(begun)
+            yield me.reduce_scatter(8192 // me.size)
+            yield me.scan(16)
+            yield me.allgatherv(24)
+
+
 def recorded(program: Callable[..., lp.Application], folder: Path, ranks: Any, **more: Any) -> list[Path]:
     return [record(program(ranks=count), folder / f"r{count}.parquet", **more) for count in ranks]
 
 
-@pytest.mark.parametrize("program", [Halo, Sweep, Rows, Doubling, Shifted])
+@pytest.mark.parametrize("program", [Halo, Sweep, Rows, Doubling, Shifted, Collectives])
 @pytest.mark.parametrize("sites", [False, True])
 def test_a_learnt_program_makes_the_calls_of_a_larger_run(program: Any, sites: bool, tmp_path: Path) -> None:
     """Learnt from 4 to 16 ranks, it makes each call of 64 and of 32: what is equal there is no accident of 16."""

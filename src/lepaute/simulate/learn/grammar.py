@@ -161,6 +161,8 @@ class Rows:
             for side, at in divisors:
                 terms.append(n.over(side))
                 terms.append(Term(f"-(-{n.text} // {side.text})", -(-value // side.value)))
+                if side.text != "size":  # with points of both neighbours
+                    terms.append(Term(f"{n.text} // {side.text} + 2", value // side.value + 2, False))
                 more = (at.value < value % side.value).astype("int64")
                 text = f"{n.text} // {side.text} + ({at.text} < {n.text} % {side.text})"
                 terms.append(Term(text, value // side.value + more, False))

@@ -85,7 +85,7 @@ def program_text(learnt: Learnt, costs: Mapping[int, CostModel], recorded_on: st
 
 def _function_name(made: _File, lines: Sequence[str]) -> str:
     """The innermost function that makes all calls of some lines; a number where there is none."""
-    frames = [made.frames[line.strip()] for line in lines if line.strip() in made.frames]
+    frames = [names for line in lines if (names := made.frames.get(line.strip()))]
     shared = [name for name in (frames[0] if frames else ()) if all(name in others for others in frames)]
     return next((name for name in shared if name not in made.names.values()), "part")
 
@@ -163,7 +163,7 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
 
 def _safe(text: object) -> str:
     """Words of a recording that may stand in a comment or a text of Python."""
-    return re.sub(r"[^\w .,:;+()<>/=-]", "?", str(text))[:120]
+    return re.sub(r"[^\w .,:;+()<>/=%-]", "?", str(text))[:120]
 
 
 def _number(value: float) -> str:
@@ -262,7 +262,8 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
         if step.place.signature and step.place.signature[2]:
             functions = (frame.split(" ")[0].rstrip("_") for frame in step.place.signature[2].split(" < "))
             names = [name for name in functions if name.isidentifier() and name.lower() not in ("main", "main__")]
-            made.frames |= {line.strip(): names for line in lines if "yield" in line}
+            for line in lines:
+                made.frames.setdefault(line.strip(), []).extend(names if "yield" in line else ())
         if inside:
             lines = [*computing, *lines]
         if step.where.text != "True":
