@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct lepaute_routine {
     const char *name, *kernel;
@@ -18,12 +17,12 @@ static double *seconds, rate_flops; /* of this rank: SMPI gives each its own glo
 static int64_t count, passed;
 static int routine;
 
-static void begin(const char *path) {
+static void begin(const char* path) {
     int ranks, rank;
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int64_t bounds[2];
-    FILE *file = fopen(path, "rb");
+    FILE* file = fopen(path, "rb");
     if (!file || fseek(file, 8L * rank, SEEK_SET) || fread(bounds, 8, 2, file) != 2)
         abort();
     count = bounds[1] - bounds[0];
@@ -40,7 +39,7 @@ static void begin(const char *path) {
 
 void learnt_charge(void) {
     static int begun;
-    const char *path = getenv("LEARNT_SECONDS");
+    const char* path = getenv("LEARNT_SECONDS");
     if (!path)
         return;
     if (!begun++)
@@ -60,22 +59,10 @@ void learnt_charge(void) {
             "call learnt_charge@PLT\n"                                                                                 \
             "pop %rax\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
             "jmp __real_" #name "@PLT\n");
-#define BOTH(c, fortran) CHARGED(MPI_##c) CHARGED(mpi_##fortran##_)
-BOTH(Send, send)
-BOTH(Isend, isend)
-BOTH(Recv, recv)
-BOTH(Irecv, irecv)
-BOTH(Sendrecv, sendrecv)
-BOTH(Wait, wait)
-BOTH(Waitall, waitall)
-BOTH(Barrier, barrier)
-BOTH(Bcast, bcast)
-BOTH(Reduce, reduce)
-BOTH(Allreduce, allreduce)
-BOTH(Gather, gather)
-BOTH(Allgather, allgather)
-BOTH(Alltoall, alltoall)
-BOTH(Alltoallv, alltoallv)
-BOTH(Comm_split, comm_split)
-BOTH(Comm_dup, comm_dup)
-BOTH(Cart_create, cart_create)
+#define C(name) CHARGED(MPI_##name)
+#define F(name) CHARGED(mpi_##name##_)
+C(Send)
+C(Isend) C(Recv) C(Irecv) C(Sendrecv) C(Wait) C(Waitall) C(Barrier) C(Bcast) C(Reduce) C(Allreduce) C(Gather)
+    C(Allgather) C(Alltoall) C(Alltoallv) C(Comm_split) C(Comm_dup) C(Cart_create) F(send) F(isend) F(recv) F(irecv)
+        F(sendrecv) F(wait) F(waitall) F(barrier) F(bcast) F(reduce) F(allreduce) F(gather) F(allgather) F(alltoall)
+            F(alltoallv) F(comm_split) F(comm_dup) F(cart_create)

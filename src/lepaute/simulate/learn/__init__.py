@@ -128,16 +128,10 @@ class Findings:
         structure = self.learnt.structure
         if row.what not in ("peer", "tag", "size", "count"):
             return False
-        alike = structure.ranks.copy()  # recordings of the same ranks and parameters are one
-        for at, calls in enumerate(structure.recordings):
-            same = (
-                before
-                for before, other in enumerate(structure.recordings[:at])
-                if (other.ranks, other.parameters) == (calls.ranks, calls.parameters)
-            )
-            alike[at] = next(same, at)
+        keys = [(calls.ranks, tuple(calls.parameters.items())) for calls in structure.recordings]
+        first_of = numpy.array([keys.index(key) for key in keys])  # of the same ranks and parameters
         events = numpy.concatenate([call.events for call in row.step.place.calls()])
-        pair = alike[structure.recording[events]] * 2**24 + structure.rank[events]
+        pair = first_of[structure.recording[events]] * 2**24 + structure.rank[events]
         if row.what == "count":
             runs = structure.recording[events] * 2**24 + structure.rank[events]
             _, first, values = numpy.unique(runs, return_index=True, return_counts=True)

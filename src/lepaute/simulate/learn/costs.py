@@ -313,8 +313,8 @@ def _coefficients(form: Form, points: Sequence[Point]) -> tuple[float, float]:
     """
     rows = [(ranks, 1.0 / y, form.value(ranks, parameters) / y) for ranks, parameters, y in points]
     a, b, aa, ab, bb = (
-        fsum(weight * of(one, x) for weight, one, x in rows)
-        for of in (lambda o, _: o, lambda _, x: x, lambda o, _: o * o, lambda o, x: o * x, lambda _, x: x * x)
+        fsum(weight * of(unit, x) for weight, unit, x in rows)
+        for of in (lambda u, _: u, lambda _, x: x, lambda u, _: u * u, lambda u, x: u * x, lambda _, x: x * x)
     )
     alone, determinant = (0.0, b / bb), aa * bb - ab * ab
     if not form.with_constant or determinant <= 1e-12 * aa * bb:

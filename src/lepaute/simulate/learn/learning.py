@@ -1,11 +1,10 @@
 """Rules for all places of a structure: who calls there, how often, with whom and of what size."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from lepaute.simulate.learn.rules import (
     find_predicate,
     parameters_of,
 )
-from lepaute.simulate.learn.structure import Place, Structure
+from lepaute.simulate.learn.structure import Place, Structure, requests_of
 
 ROOTED = frozenset(
     f"{i}{code}" for i in ("", "i") for code in ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
@@ -175,7 +174,7 @@ _MAX_CONDITIONS = 40
 _MAX_TRIALS = 300
 
 
-def lengths_of(recordings: Sequence[Calls]) -> list[int]:
+def _lengths_of(recordings: Sequence[Calls]) -> list[int]:
     """What may be the length of what ranks share: numbers of the command, then powers of two."""
     commands = [set(_NUMBER.findall(str(calls.metadata.get("command") or ""))) for calls in recordings]
     numbers = sorted((int(text) for text in set.intersection(*commands)), reverse=True)
@@ -187,10 +186,10 @@ class _Learning:
         self.structure, self.layout = structure, layout
         self.parameters = {name: values for name, values in parameters.items() if len(set(values)) > 1}
         self._constants = [values[0] for values in parameters.values() if len(set(values)) == 1]
-        self._lengths = lengths_of(structure.recordings)
+        self._lengths = _lengths_of(structure.recordings)
         self._trials = _MAX_TRIALS
         self._pair = structure.recording * 2**24 + structure.rank
-        self._requests = _requests_of(structure)
+        self._requests = requests_of(structure)
         self._known_rows: dict[tuple[Any, ...], Rows] = {}
         self._known_numbers: dict[tuple[int, bytes], Rule | None] = {}
 
@@ -455,75 +454,3 @@ class _Learning:
             else:
                 rules[number] = rule
         return rules, unknown
-
-
-class _Requests(NamedTuple):
-    """By id of a place: lists that requests begin in, and how a wait ends those of which lists."""
-
-    begun: dict[int, tuple[str, ...]]
-    ended: dict[int, tuple[str, tuple[str, ...]]]
-
-
-def _requests_of(structure: Structure) -> _Requests:
-    """Which waits end which requests: all that are open of some places, or the first of them."""
-    places = list(structure.root.calls())
-    values, number_of = structure.values, {id(place): place.number for place in places}
-    by_number = {number: place for place, number in ((p, number_of[id(p)]) for p in places)}
-    begins = numpy.flatnonzero(values["completed_by"] >= 0)
-    sources: dict[int, set[int]] = defaultdict(set)
-    pairs = numpy.unique(
-        values["number"][begins].astype("int64") << 32 | values["number"][values["completed_by"][begins]]
-    )
-    for pair in pairs.tolist():
-        sources[pair >> 32].add(pair & 0xFFFFFFFF)
-    lists: dict[frozenset[int], list[int]] = defaultdict(list)
-    for source, waits in sources.items():
-        lists[frozenset(waits)].append(source)
-    alone = {frozenset(waits) for waits in lists if _ends_near(structure.root, {*waits}, {*lists[waits]})}
-    names = {
-        waits: "requests" if len(lists) == 1 or waits in alone else f"requests_{at + 1}"
-        for at, waits in enumerate(lists)
-    }
-    begun: dict[int, tuple[str, ...]]
-    begun = {id(by_number[source]): (names[waits],) for waits, members in lists.items() for source in members}
-    ended = {}
-    for place in places:
-        if place.signature is not None and place.signature[0] == "wait":
-            of_wait = [waits for waits in lists if number_of[id(place)] in waits]
-            members = [source for waits in of_wait for source in lists[waits]]
-            form = _form_of_wait(structure, place, numpy.isin(values["number"][begins], members), begins)
-            ended[id(place)] = (form, tuple(names[waits] for waits in of_wait))
-    return _Requests(begun, ended)
-
-
-def _ends_near(place: Place, waits: set[int], sources: set[int]) -> bool:
-    """Whether one wait ends requests that begin before it in the same loop, with no other wait in between."""
-    for child in place.children:
-        if child.is_loop and _ends_near(child, waits, sources):
-            return True
-    numbers = [child.number if not child.is_loop else -1 for child in place.children]
-    if len(waits) > 1 or not (waits | sources) <= {*numbers}:
-        return False
-    first, last = min(map(numbers.index, sources)), numbers.index(*waits)
-    return first < last and all(
-        not child.is_loop and child.signature is not None and child.signature[0] != "wait"
-        for child in place.children[first:last]
-    )
-
-
-def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begins: NDArray[Any]) -> str:
-    """all, first or last: which of the open requests a wait ends; empty for others."""
-    values = structure.values
-    begun = begins[chosen]
-    after = values["completed_by"][begun]
-    at = place.events
-    # Requests that have begun before every wait, and those of them that have ended.
-    open_before = numpy.searchsorted(begun, at) - numpy.searchsorted(numpy.sort(after), at)
-    if (values["ended"][at] == open_before).all():
-        return "all"
-    if (values["ended"][at] != 1).any():
-        return ""
-    order = numpy.lexsort((after,))  # requests by when they end
-    if (numpy.diff(order) > 0).all():
-        return "first"
-    return ""
