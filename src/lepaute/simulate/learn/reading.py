@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lepaute.errors import InputError
 from lepaute.kit.text import ranks_text
 from lepaute.simulate.apps.own.rank import ALGORITHMS
-from lepaute.simulate.apps.replay.calls import BEGINNING, CALLS, MEETINGS, Does, Rows
+from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
@@ -159,7 +159,7 @@ def _columns(trace: Trace, part: RecordedPart, rows: NDArray[Any], codes: NDArra
     at_row = numpy.full(len(trace), -1)
     at_row[rows[does == Does.ENDS]] = numpy.flatnonzero(does == Does.ENDS)
     done = completions(trace)[rows]
-    completed_by = numpy.where(numpy.isin(does, BEGINNING) & (done >= 0), at_row[done], -1)
+    completed_by = numpy.where(numpy.isin(does, (Does.BEGINS, Does.BEGINS_MEETING)) & (done >= 0), at_row[done], -1)
     both = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes != "wait"))
     waits = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes == "wait"))
     completed_by[both] = waits[numpy.searchsorted(waits, both)] if len(both) else completed_by[both]

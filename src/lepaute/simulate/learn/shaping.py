@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 _MIN_SAVED, _MOST_STATEMENTS = 12, 40
 _MOST_FUNCTIONS = 24
 _FOR = re.compile(r"for (\w+) in ")
-Statement = tuple[str, ...]  # a line, and those inside it
+_Statement = tuple[str, ...]  # a line, and those inside it
 
 
 def shaped(lines: Sequence[str], name_of: Callable[[Sequence[str]], str]) -> tuple[list[str], list[str]]:
@@ -32,7 +32,7 @@ def shaped(lines: Sequence[str], name_of: Callable[[Sequence[str]], str]) -> tup
     return functions, [line for statement in body for line in statement]
 
 
-def _statements(lines: Sequence[str]) -> list[Statement]:
+def _statements(lines: Sequence[str]) -> list[_Statement]:
     made: list[list[str]] = []
     for line in lines:
         if line.startswith(" ") and made:
@@ -42,17 +42,17 @@ def _statements(lines: Sequence[str]) -> list[Statement]:
     return [tuple(statement) for statement in made]
 
 
-def _inside(statement: Statement) -> list[Statement]:
+def _inside(statement: _Statement) -> list[_Statement]:
     return _statements([line[4:] for line in statement[1:]])
 
 
-def _with(head: str, body: Sequence[Statement]) -> Statement:
+def _with(head: str, body: Sequence[_Statement]) -> _Statement:
     return (head, *(f"    {line}" for statement in body for line in statement))
 
 
-def _joined(statements: Sequence[Statement]) -> list[Statement]:
+def _joined(statements: Sequence[_Statement]) -> list[_Statement]:
     """Conditions that follow each other joined, where they are the same; so are those of a partner."""
-    made: list[Statement] = []
+    made: list[_Statement] = []
     for statement in statements:
         head = statement[0]
         if head.startswith("other = ") and len(made) > 1 and made[-2][0] == head and made[-1][0].startswith("if other"):
@@ -64,14 +64,14 @@ def _joined(statements: Sequence[Statement]) -> list[Statement]:
     return made
 
 
-def _levels(statements: list[Statement]) -> Iterator[list[Statement]]:
+def _levels(statements: list[_Statement]) -> Iterator[list[_Statement]]:
     yield statements
     for statement in statements:
         if len(statement) > 1:
             yield from _levels(_inside(statement))
 
 
-def _most_repeated(statements: list[Statement]) -> tuple[Statement, ...] | None:
+def _most_repeated(statements: list[_Statement]) -> tuple[_Statement, ...] | None:
     """The sequence of statements that saves most lines as a function."""
     levels = list(_levels(statements))
     times = Counter(statement for level in levels for statement in level)
@@ -99,7 +99,7 @@ def _most_repeated(statements: list[Statement]) -> tuple[Statement, ...] | None:
     return best
 
 
-def _stands_alone(block: Sequence[Statement]) -> bool:
+def _stands_alone(block: Sequence[_Statement]) -> bool:
     """Whether it uses no iteration of a loop around it, and the partners that it names."""
     text = "\n".join(line for statement in block for line in statement)
     if block[0][0].startswith("if other") or block[-1][0].startswith("other = "):
@@ -107,8 +107,8 @@ def _stands_alone(block: Sequence[Statement]) -> bool:
     return set(re.findall(r"\b[ijklmopq]\b", text)) <= set(_FOR.findall(text))
 
 
-def _replaced(statements: list[Statement], block: tuple[Statement, ...], by: Statement) -> list[Statement]:
-    made: list[Statement] = []
+def _replaced(statements: list[_Statement], block: tuple[_Statement, ...], by: _Statement) -> list[_Statement]:
+    made: list[_Statement] = []
     at = 0
     while at < len(statements):
         if tuple(statements[at : at + len(block)]) == block:

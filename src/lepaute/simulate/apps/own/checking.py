@@ -13,7 +13,7 @@ from lepaute.kit.numbers import path_of
 from lepaute.kit.text import counted, ranks_text, seconds
 from lepaute.simulate.apps.own.laying import Asked, Laying
 from lepaute.simulate.apps.own.rank import ANY
-from lepaute.simulate.apps.replay.calls import BEGINNING, CALLS, MEETINGS, Does, Rows
+from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import BASE_OF, OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
 from lepaute.simulate.apps.replay.operations import Operations
@@ -182,7 +182,8 @@ def _made_of_recording(
     groups = [tuple(group) for group in recorded.survey.members]
     done = completions(trace)
     ended = numpy.bincount(
-        done[(done >= 0) & numpy.isin(does, BEGINNING) & (trace.peer != NOBODY)], minlength=len(trace)
+        done[(done >= 0) & numpy.isin(does, (Does.BEGINS, Does.BEGINS_MEETING)) & (trace.peer != NOBODY)],
+        minlength=len(trace),
     )
     made: list[int] = []
     of_row: list[int] = []

@@ -263,7 +263,7 @@ class Laying:
 
     def _laid(self, tracks: list[Track]) -> Laid:
         parameters = _core.ProgramParameters()
-        parameters.ops = [core_op(op) for op in self._ops]
+        parameters.ops = [self.core_op(op) for op in self._ops]
         parameters.lists = [_core.ProgramList(list(numbers), list(sizes)) for numbers, sizes in self._lists]
         parameters.communicators = [list(group) for group in self._groups]
         parameters.rank_code = [_core.ProgramRankCode(track.ops, track.parts) for track in tracks]
@@ -366,6 +366,11 @@ class Laying:
         track.ops.append(self._number(operation, place, which))
         return self._values[place]
 
+    @staticmethod
+    def core_op(op: tuple[Any, ...]) -> "_core.ProgramOp":
+        """An operation as the core has it, which knows no scan, and one form of what has blocks."""
+        return _core.ProgramOp(_IN_CORE.get(op[0]) or collectives.BASE_OF.get(op[0], op[0]), *op[1:])
+
     def _begin_collective(self, track: Track, operation: Operation, place: int) -> Any:
         """A collective operation by a library's rules, or one that does not block, whose last part ends the request."""
         code, peer, tag, size_bytes, *_, what = operation
@@ -459,11 +464,6 @@ class Laying:
             for index, each in enumerate(group):
                 given[each.track.rank] = Communicator(ranks, index, number)
         return given
-
-
-def core_op(op: tuple[Any, ...]) -> "_core.ProgramOp":
-    """An operation as the core has it, which knows no scan, and one form of what has blocks."""
-    return _core.ProgramOp(_IN_CORE.get(op[0]) or collectives.BASE_OF.get(op[0], op[0]), *op[1:])
 
 
 _IN_CORE = {"scan": "allreduce"}

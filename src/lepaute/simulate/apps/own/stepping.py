@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from lepaute import _core
-from lepaute.simulate.apps.own.laying import Laying, Track, core_op
+from lepaute.simulate.apps.own.laying import Laying, Track
 from lepaute.simulate.apps.own.rank import ANY, Came, Carried, Communicator, Request
 from lepaute.simulate.machine.core import KERNELS
 
@@ -71,7 +71,7 @@ class Stepping(Laying):
         numbers, sizes = list(self._lists)[which] if code in _WITH_LISTS else ((), ())
         new = [list(ranks) for ranks in islice(self._groups, self._told, None)]
         self._told += len(new)
-        return _core.ProgramNext(core_op(operation), _core.ProgramList(list(numbers), list(sizes)), new)
+        return _core.ProgramNext(self.core_op(operation), _core.ProgramList(list(numbers), list(sizes)), new)
 
     def _take(self, track: _Stepped, operation: Any, place: int) -> None:
         value = self._recorded(track, operation, place)

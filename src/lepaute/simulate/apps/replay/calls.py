@@ -83,7 +83,6 @@ BY_BLOCKS = frozenset(("MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_block"))
 
 
 MEETINGS = (Does.MEETS, Does.BEGINS_MEETING)
-BEGINNING = (Does.BEGINS, Does.BEGINS_MEETING)
 
 
 class Rows:
