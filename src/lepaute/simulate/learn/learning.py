@@ -167,7 +167,9 @@ def _periods(structure: Structure, step: Step) -> NDArray[Any] | None:
 
 
 _NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])")
-_POWERS = [2**power for power in range(3, 13)]
+#: The largest first that gives whole elements: parts of a smaller one would be 0 on fewer ranks.
+_POWERS = [2**power for power in range(12, 2, -1)]
+_ELEMENT_BYTES = 8
 #: Conditions that are tried for a partner which some of their ranks lack.
 _MAX_CONDITIONS = 40
 #: Lengths are tried for so many rules in vain; numbers without any rule are no parts of lengths.
@@ -222,9 +224,13 @@ class _Learning:
 
     def _find_part(self, rows: Rows, values: NDArray[Any]) -> Rule | None:
         """Rule for parts of a length that nothing but the values themselves tell."""
+        values = numpy.rint(values).astype("int64")
+        unit = 1 if (values % _ELEMENT_BYTES).any() else _ELEMENT_BYTES
         for length in self._lengths[: self._trials]:
             self._trials -= 1
             with_length = Rows(self.layout, rows.size, rows.rank, rows.parameters, constants=[length])
+            if find_number(with_length, values // unit) is None:
+                continue
             rule = find_number(with_length, values)
             if rule is not None and rule.values > 2:  # a length, and a factor
                 self._lengths.remove(length)
