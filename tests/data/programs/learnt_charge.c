@@ -58,11 +58,25 @@ void learnt_charge(void) {
             "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\npush %rax\n"                              \
             "call learnt_charge@PLT\n"                                                                                 \
             "pop %rax\npop %r9\npop %r8\npop %rcx\npop %rdx\npop %rsi\npop %rdi\n"                                     \
-            "jmp __real_" #name "@PLT\n");
-#define C(name) CHARGED(MPI_##name)
-#define F(name) CHARGED(mpi_##name##_)
-C(Send)
-C(Isend) C(Recv) C(Irecv) C(Sendrecv) C(Wait) C(Waitall) C(Barrier) C(Bcast) C(Reduce) C(Allreduce) C(Gather)
-    C(Allgather) C(Alltoall) C(Alltoallv) C(Comm_split) C(Comm_dup) C(Cart_create) F(send) F(isend) F(recv) F(irecv)
-        F(sendrecv) F(wait) F(waitall) F(barrier) F(bcast) F(reduce) F(allreduce) F(gather) F(allgather) F(alltoall)
-            F(alltoallv) F(comm_split) F(comm_dup) F(cart_create)
+            "jmp __real_" #name "@PLT\n")
+#define BOTH(c, fortran)                                                                                               \
+    CHARGED(MPI_##c);                                                                                                  \
+    CHARGED(mpi_##fortran##_)
+BOTH(Send, send);
+BOTH(Isend, isend);
+BOTH(Recv, recv);
+BOTH(Irecv, irecv);
+BOTH(Sendrecv, sendrecv);
+BOTH(Wait, wait);
+BOTH(Waitall, waitall);
+BOTH(Barrier, barrier);
+BOTH(Bcast, bcast);
+BOTH(Reduce, reduce);
+BOTH(Allreduce, allreduce);
+BOTH(Gather, gather);
+BOTH(Allgather, allgather);
+BOTH(Alltoall, alltoall);
+BOTH(Alltoallv, alltoallv);
+BOTH(Comm_split, comm_split);
+BOTH(Comm_dup, comm_dup);
+BOTH(Cart_create, cart_create);
