@@ -66,10 +66,11 @@ def judged(frame: pandas.DataFrame) -> Sequence[Goal]:
     runs = frame.dropna(subset=["real_s"])
     half = 50.0 * (runs["high_s"] - runs["low_s"]) / runs["predicted_s"]
     inside = 100.0 * runs["inside"].astype(bool).mean()
+    learnt, programs = runs["program"].nunique(), frame["program"].nunique()
     return [
         at_least("real runs inside", 90.0, inside, f"{inside:.0f} % of {len(runs)}"),
         at_most("widest half interval", 15.0, float(half.max())),
-        Goal("programs that were learnt", "all", f"{runs['program'].nunique()} of {frame['program'].nunique()}", True),
+        Goal("programs that were learnt", "all", f"{learnt} of {programs}", learnt == programs),
     ]
 
 
