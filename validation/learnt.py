@@ -28,6 +28,7 @@ Real runs on cores that are free: learnt_real.py.
 import argparse
 import math
 import os
+import re
 import shutil
 import subprocess
 import warnings
@@ -70,14 +71,9 @@ OWN = {
 }
 LU = "".join(f"--\n--\n{values}\n" for values in ("1 1", "50", "2.0", "1.2", "1e-8 " * 5, "64 64 64"))  # its six inputs
 NAS = {"ep": "B", "is": "C", "cg": "A", "mg": "B", "ft": "A", "lu": "A"}
-#: Calls before which an emulated rank can be charged: those of learnt_charge.c.
-CHARGED = tuple(
-    f"MPI_{name}"
-    for name in (
-        *("Send", "Isend", "Recv", "Irecv", "Sendrecv", "Wait", "Waitall", "Barrier", "Bcast", "Reduce", "Allreduce"),
-        *("Gather", "Allgather", "Alltoall", "Alltoallv", "Comm_split", "Comm_dup", "Cart_create"),
-    )
-)
+#: Calls before which an emulated rank can be charged.
+CHARGING = SOURCES / "learnt_charge.c"
+CHARGED = [f"MPI_{name}" for name in re.findall(r"BOTH\((\w+), \w+\);", CHARGING.read_text())]
 NAS_FLAGS = {"MPIFC": "mpif90", "MPICC": "mpicc", "FFLAGS": "-O2 -w -fallow-argument-mismatch -fallow-invalid-boz"}
 
 
@@ -131,7 +127,7 @@ def build(here: Path, nas: Path | None, simulated: bool) -> None:
     environment = os.environ | ({"PATH": f"{compilers()}:{os.environ['PATH']}"} if simulated else {})
     if simulated:
         shim = str(here / "charge.o")
-        argv = ["mpicc", "-O2", "-fPIC", "-c", str(SOURCES / "learnt_charge.c"), "-o", shim]
+        argv = ["mpicc", "-O2", "-fPIC", "-c", str(CHARGING), "-o", shim]
         subprocess.run(argv, check=True, env=environment)
         charging = [shim, *(f"-Wl,--wrap={name},--wrap={name.lower()}_" for name in CHARGED)]
     for program in BUILT_HERE:
