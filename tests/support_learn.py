@@ -52,8 +52,8 @@ def recording_of(application: Application, noise: float, seed: int, sites: bool)
             ):
                 row = len(rows["rank"])
                 completion, comm = -1, which if group else 0
-                if name in ("MPI_Isend", "MPI_Irecv"):
-                    open_requests[which if code != "exchange" else -row - 1] = row
+                if name.startswith("MPI_I"):
+                    open_requests[tag - 1 if group else which if code != "exchange" else -row - 1] = row
                 elif name == "MPI_Waitall":
                     waits += 1
                     completion = waits
@@ -96,6 +96,7 @@ def _rows(
     elif code == "allgather" and size == 8.0:
         yield "MPI_Comm_split", 0.0, -1, -1
     else:
-        amount = size * len(group) if code == "alltoall" else size
+        amount = size * len(group) if code.startswith("alltoall") else size
         rooted = code in ("bcast", "reduce", "gather", "scatter")
-        yield f"MPI_{code.capitalize()}", amount, group[peer] if rooted else -1, -1
+        name = f"{code}_block" if code == "reduce_scatter" else code
+        yield f"MPI_{f'i{name}'.capitalize() if tag else name.capitalize()}", amount, group[peer] if rooted else -1, -1

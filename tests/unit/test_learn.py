@@ -14,6 +14,7 @@ from lepaute.errors import InputError
 from lepaute.simulate.learn import find, learn, written
 from lepaute.simulate.learn.folding import fold
 from lepaute.simulate.learn.grammar import balanced_sides
+from lepaute.simulate.learn.shaping import shaped
 
 
 class Halo(lp.Application):
@@ -95,11 +96,27 @@ class Shifted(lp.Application):
                 yield me.waitall([source, sent])
 
 
+class Collectives(lp.Application):
+    """Of all kinds, some of which go on beside computing."""
+
+    ranks: int = 4
+    work = lp.Cost(1e-4)
+
+    def run(self, me: Any) -> Any:
+        for _ in me.steps(3):
+            begun = [(yield me.start(me.allreduce(8))), (yield me.start(me.alltoallv(4096 // me.size)))]
+            yield me.compute(self.work)
+            yield me.waitall(begun)
+            yield me.reduce_scatter(8192 // me.size)
+            yield me.scan(16)
+            yield me.allgatherv(24)
+
+
 def recorded(program: Callable[..., lp.Application], folder: Path, ranks: Any, **more: Any) -> list[Path]:
     return [record(program(ranks=count), folder / f"r{count}.parquet", **more) for count in ranks]
 
 
-@pytest.mark.parametrize("program", [Halo, Sweep, Rows, Doubling, Shifted])
+@pytest.mark.parametrize("program", [Halo, Sweep, Rows, Doubling, Shifted, Collectives])
 @pytest.mark.parametrize("sites", [False, True])
 def test_a_learnt_program_makes_the_calls_of_a_larger_run(program: Any, sites: bool, tmp_path: Path) -> None:
     """Learnt from 4 to 16 ranks, it makes each call of 64 and of 32: what is equal there is no accident of 16."""
@@ -117,6 +134,35 @@ def test_a_parameter_that_varies_becomes_a_field(tmp_path: Path) -> None:
     truth = record(Halo(ranks=64, n=4800), tmp_path / "truth.parquet")
     assert lp.check(made(ranks=64, n=4800), truth).same
     assert not lp.check(made(ranks=64, n=960), truth).same
+
+
+class Ghosts(lp.Application):
+    """Sides of blocks of 64 x 64 points with one more at both ends."""
+
+    ranks: int = 4
+
+    def run(self, me: Any) -> Any:
+        grid = me.dims_create(2)
+        here = me.cartesian(grid)
+        ends = [(d, by, 8 * (64 // grid[1 - d] + 2)) for d, by in ((0, -1), (0, 1), (1, -1), (1, 1))]
+        for _ in me.steps(3):
+            places = [(here.shift(d, by), size) for d, by, size in ends]
+            yield me.exchange([(rank, size) for rank, size in places if rank is not None])
+
+
+def test_parts_of_a_length_that_only_sizes_tell(tmp_path: Path) -> None:
+    made = learn(recorded(Ghosts, tmp_path, (2, 4, 8, 16, 32)), tmp_path / "made.py")
+    assert "8 * (64 // px + 2)" in (tmp_path / "made.py").read_text()
+    assert lp.check(made(ranks=64), record(Ghosts(ranks=64), tmp_path / "truth.parquet")).same
+
+
+def test_what_repeats_itself_becomes_a_function() -> None:
+    block = ["if up is not None:", "    yield me.send(up, 8)", *(f"yield me.bcast({at})" for at in range(20))]
+    functions, body = shaped(
+        [*block, "yield me.barrier()", "for i in range(9):", *(f"    {line}" for line in block)], lambda _: "swap"
+    )
+    assert functions == ["def swap():", *(f"    {line}" for line in block), ""]
+    assert body == ["yield from swap()", "yield me.barrier()", "for i in range(9):", "    yield from swap()"]
 
 
 def test_runs_on_the_same_ranks_share_their_communicators(tmp_path: Path) -> None:

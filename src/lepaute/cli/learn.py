@@ -1,5 +1,6 @@
 """`lepaute learn`: an application, in Python, of a few recordings of a program."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,10 +104,11 @@ def _caveats(findings: Findings, parameters: list[dict[str, int]]) -> Iterator[s
         yield f"the recordings are of different programs: {', '.join(sorted(programs))}"
     for name in parameters[0]:
         if name not in findings.learnt.parameters:
-            yield (
-                f"{name} is {parameters[0][name]} in all recordings: nothing tells what depends on it, and the class "
-                "has no such field"
-            )
+            number = re.compile(rf"\b{parameters[0][name]}\b")
+            texts = [rule.text for step in findings.learnt.root.steps() for rule in step.rules.values()]
+            parts = [text for text in texts if number.search(text) and not text.isdigit()]
+            use = f"rules have the number, such as {parts[0]}" if parts else "nothing tells what depends on it"
+            yield f"{name} is {parameters[0][name]} in all recordings: {use}; the class has no such field"
     rivals = [(step, rule) for step in findings.learnt.root.steps() for rule in step.rules.values() if rule.rivals]
     if rivals:
         rule = rivals[0][1]
@@ -152,7 +154,11 @@ def _explained(findings: Findings) -> Iterator[str]:
             yield f"{indent}    {name}: no rule holds"
         if (model := row["computing"]) is not None:
             times = [seconds(model[name]) for name in ("constant_s", "factor_s") if model[name]]
-            shares = {name: percent(model[name]) for name in ("share", "error", "extrapolation", "noise", "imbalance")}
+            shares = {name: percent(model[name]) for name in ("share", "noise", "imbalance")}
+            shares |= {
+                name: percent(model[name]) if model[name] < MAX_ERROR else "unknown"
+                for name in ("error", "extrapolation")
+            }
             yield (
                 f"{indent}    computing: {' + '.join(times)} * ({model['model_s']}), {shares['share']} of all, error "
                 f"{shares['error']}, {shares['extrapolation']} a doubling, noise {shares['noise']}, ranks differ by "

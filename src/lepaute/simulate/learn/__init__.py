@@ -102,29 +102,44 @@ class Findings:
             return ""
         more = len({id(row.step) for row in self.unexplained}) - 1
         others = f" (and {counted(more, 'more place')})" if more else ""
-        return f"no rule holds in every recording for the {large[0].text}{others}; {self._help(large[0])}"
+        return f"no rule holds in every recording for the {large[0].text}{others}; {self._help()}"
 
-    def _help(self, worst: Unexplained | None = None) -> str:
+    def _help(self) -> str:
         """What would help: other recordings, or a replay where values depend on data or time."""
         structure = self.learnt.structure
         known = sorted({int(ranks) for ranks in structure.ranks})
         replay = "a replay takes calls as they are: lepaute predict trace"
-        if worst is not None and worst.what in ("peer", "tag", "size", "count") and not worst.step.place.is_loop:
-            events = worst.step.place.events
-            pair = structure.recording[events] * 2**24 + structure.rank[events]
-            values = structure.values[worst.what][events]
-            _, first, group = numpy.unique(pair, return_index=True, return_inverse=True)
-            if (values != values[first][group.reshape(-1)]).any():
-                return f"on a rank it differs from call to call, as what depends on data or on time; {replay}"
+        if any(self._varies(row) for row in self.unexplained):
+            return f"on a rank it differs from call to call, by data, time, or a pattern that no rule has; {replay}"
         if not all(calls.sites for calls in structure.recordings):
             return f"a recording has no call sites: one made by this version of lepaute record would help; {replay}"
-        if len(known) < 3:
-            return f"a recording on {ranks_text(2 * known[-1])} would help"
+        if len(known) == 1:
+            return f"recordings on other numbers of ranks than {known[0]} would help, such as {known[0] // 2 or 4}"
         if not any(calls.parameters for calls in structure.recordings):
             return (
-                f"the problem size, named (--parameter n=512), or one without {ranks_text(known[0])} may help; {replay}"
+                f"the problem size, named (--parameter n=512), or leaving out {ranks_text(known[0])} may help; {replay}"
             )
-        return replay
+        return (
+            f"a second recording on {ranks_text(known[-1])} would tell whether it depends on data or on time; {replay}"
+        )
+
+    def _varies(self, row: Unexplained) -> bool:
+        """Whether a partner or a size differs between calls of one rank, or a count between recordings alike."""
+        structure = self.learnt.structure
+        if row.what not in ("peer", "tag", "size", "count"):
+            return False
+        keys = [(calls.ranks, tuple(calls.parameters.items())) for calls in structure.recordings]
+        first_of = numpy.array([keys.index(key) for key in keys])  # of the same ranks and parameters
+        events = numpy.concatenate([call.events for call in row.step.place.calls()])
+        pair = first_of[structure.recording[events]] * 2**24 + structure.rank[events]
+        if row.what == "count":
+            runs = structure.recording[events] * 2**24 + structure.rank[events]
+            _, first, values = numpy.unique(runs, return_index=True, return_counts=True)
+            pair = pair[first]
+        else:
+            values = structure.values[row.what][events]
+        _, first, group = numpy.unique(pair, return_index=True, return_inverse=True)
+        return bool((values != values[first][group.reshape(-1)]).any())
 
     @cached_property
     def text(self) -> str:

@@ -307,26 +307,22 @@ def _forms(parameters: int, points: Sequence[Point]) -> Iterator[Form]:
 
 
 def _coefficients(form: Form, points: Sequence[Point]) -> tuple[float, float]:
-    """Constant and factor with the least squares of relative errors, neither below zero."""
-    value = [form.value(ranks, parameters) for ranks, parameters, _ in points]
-    scaled = [x / y for x, (_, _, y) in zip(value, points, strict=True)]
-    ones = [1.0 / y for _, _, y in points]
-    alone = (0.0, fsum(scaled) / fsum(x * x for x in scaled))
-    if not form.with_constant:
-        return alone
-    aa, ab, bb = (
-        fsum(o * o for o in ones),
-        fsum(o * x for o, x in zip(ones, scaled, strict=True)),
-        fsum(x * x for x in scaled),
+    """Constant and factor with the least squares of relative errors, neither below zero.
+
+    A recording weighs as many times as it has ranks: the larger ones are nearer to what is asked.
+    """
+    rows = [(ranks, 1.0 / y, form.value(ranks, parameters) / y) for ranks, parameters, y in points]
+    a, b, aa, ab, bb = (
+        fsum(weight * of(unit, x) for weight, unit, x in rows)
+        for of in (lambda u, _: u, lambda _, x: x, lambda u, _: u * u, lambda u, x: u * x, lambda _, x: x * x)
     )
-    determinant = aa * bb - ab * ab
-    if determinant <= 1e-12 * aa * bb:
+    alone, determinant = (0.0, b / bb), aa * bb - ab * ab
+    if not form.with_constant or determinant <= 1e-12 * aa * bb:
         return alone
-    constant = (fsum(ones) * bb - fsum(scaled) * ab) / determinant
-    factor = (fsum(scaled) * aa - fsum(ones) * ab) / determinant
+    constant, factor = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
     if constant < 0.0:
         return alone
-    return (fsum(ones) / aa, 0.0) if factor < 0.0 else (constant, factor)
+    return (a / aa, 0.0) if factor < 0.0 else (constant, factor)
 
 
 def _residuals(form: Form, fitted: Sequence[Point], points: Sequence[Point]) -> list[float]:
@@ -363,7 +359,8 @@ def _error(form: Form, points: Sequence[Point]) -> float:
     if freedom < 1:
         return MAX_ERROR
     squares = fsum(error * error for error in _residuals(form, points, points))
-    spread = sqrt(squares / freedom * (1.0 + form.coefficients / len(points)))
+    counting = sum(ranks for ranks, _, _ in points) ** 2 / sum(ranks**2 for ranks, _, _ in points)  # by their weights
+    spread = sqrt(squares / freedom * (1.0 + form.coefficients / counting))
     return min(MAX_ERROR, student_quantile(0.975, freedom) * spread / _HALF_95)
 
 

@@ -161,6 +161,8 @@ class Rows:
             for side, at in divisors:
                 terms.append(n.over(side))
                 terms.append(Term(f"-(-{n.text} // {side.text})", -(-value // side.value)))
+                if side.text != "size":  # with points of both neighbours
+                    terms.append(Term(f"{n.text} // {side.text} + 2", value // side.value + 2, False))
                 more = (at.value < value % side.value).astype("int64")
                 text = f"{n.text} // {side.text} + ({at.text} < {n.text} % {side.text})"
                 terms.append(Term(text, value // side.value + more, False))
@@ -201,6 +203,9 @@ def number_terms(rows: Rows) -> Iterator[tuple[Term, Term | None]]:
     base += [(unit, divisor) for divisor in (*sides, *pairs)]
     base += [(power, divisor) for power in powers for divisor in (*sides, *pairs)]
     base += [(block.times(other), None) for at, block in enumerate(rows.blocks) for other in rows.blocks[at:]]
+    lengths = [*parameters, *(rows.constant(value) for value in rows.constants)]
+    volumes = [Term(f"{n.text}**{power}", n.value**power).over(counts[0]) for n in lengths for power in (2, 3)]
+    base += [(term, None) for term in (*volumes, *(v.over(side) for v in volumes for side in sides[1:]))]
     base += [(side.times(other), None) for side in (*counts[:1], *sides) for other in (*parameters, *squares, *counts)]
     for factor in rows.factors:
         if factor is None:
@@ -312,6 +317,7 @@ def predicates(rows: Rows) -> Iterator[Term]:
             Term(f"{name} == {side_name} - 1", at == side - 1),
             Term(f"{name} < {side_name} - 1", at < side - 1),
             Term(f"{side_name} > 1", side > 1),
+            Term(f"{side_name} == 1", side == 1),
         ]
     if rows.layout.dimensions == 2:
         y, x = rows.grid[1]

@@ -1,15 +1,16 @@
 """Rules for all places of a structure: who calls there, how often, with whom and of what size."""
 
-from collections import defaultdict
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from lepaute.simulate.learn.grammar import LAYOUTS, TURNS, Layout, Rows
-from lepaute.simulate.learn.reading import BETWEEN_TWO, SENDS
+from lepaute.simulate.learn.grammar import LAYOUTS, TURNS, Layout, Rows, predicates
+from lepaute.simulate.learn.reading import BETWEEN_TWO, SENDS, Calls
 from lepaute.simulate.learn.rules import (
     Rule,
     find_group,
@@ -19,9 +20,11 @@ from lepaute.simulate.learn.rules import (
     find_predicate,
     parameters_of,
 )
-from lepaute.simulate.learn.structure import Place, Structure
+from lepaute.simulate.learn.structure import Place, Structure, requests_of
 
-ROOTED = frozenset(("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv"))
+ROOTED = frozenset(
+    f"{i}{code}" for i in ("", "i") for code in ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
+)
 #: More different observations than these follow no rule of the grammar.
 MAX_OBSERVATIONS = 200_000
 ALWAYS = Rule("True")
@@ -163,13 +166,32 @@ def _periods(structure: Structure, step: Step) -> NDArray[Any] | None:
     return periods if complete and any(1 < p < c for p, c in zip(periods.tolist(), counts, strict=True)) else None
 
 
+_NUMBER = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])")
+#: The largest first that gives whole elements: parts of a smaller one would be 0 on fewer ranks.
+_POWERS = [2**power for power in range(12, 2, -1)]
+_ELEMENT_BYTES = 8
+#: Conditions that are tried for a partner which some of their ranks lack.
+_MAX_CONDITIONS = 40
+#: Lengths are tried for so many rules in vain; numbers without any rule are no parts of lengths.
+_MAX_TRIALS = 300
+
+
+def _lengths_of(recordings: Sequence[Calls]) -> list[int]:
+    """What may be the length of what ranks share: numbers of the command, then powers of two."""
+    commands = [set(_NUMBER.findall(str(calls.metadata.get("command") or ""))) for calls in recordings]
+    numbers = sorted((int(text) for text in set.intersection(*commands)), reverse=True)
+    return [*(number for number in numbers if number > 2), *(power for power in _POWERS if power not in numbers)]
+
+
 class _Learning:
     def __init__(self, structure: Structure, layout: Layout, parameters: dict[str, list[int]]) -> None:
         self.structure, self.layout = structure, layout
         self.parameters = {name: values for name, values in parameters.items() if len(set(values)) > 1}
         self._constants = [values[0] for values in parameters.values() if len(set(values)) == 1]
+        self._lengths = _lengths_of(structure.recordings)
+        self._trials = _MAX_TRIALS
         self._pair = structure.recording * 2**24 + structure.rank
-        self._requests = _requests_of(structure)
+        self._requests = requests_of(structure)
         self._known_rows: dict[tuple[Any, ...], Rows] = {}
         self._known_numbers: dict[tuple[int, bytes], Rule | None] = {}
 
@@ -194,8 +216,27 @@ class _Learning:
     def _find_number(self, rows: Rows, values: NDArray[Any]) -> Rule | None:
         key = (id(rows), values.tobytes())  # rows are kept
         if key not in self._known_numbers:
-            self._known_numbers[key] = find_number(rows, values)
+            rule = find_number(rows, values)
+            if rule is None and not rows.turns:
+                rule = self._find_part(rows, values)
+            self._known_numbers[key] = rule
         return self._known_numbers[key]
+
+    def _find_part(self, rows: Rows, values: NDArray[Any]) -> Rule | None:
+        """Rule for parts of a length that nothing but the values themselves tell."""
+        values = numpy.rint(values).astype("int64")
+        unit = 1 if (values % _ELEMENT_BYTES).any() else _ELEMENT_BYTES
+        for length in self._lengths[: self._trials]:
+            self._trials -= 1
+            with_length = Rows(self.layout, rows.size, rows.rank, rows.parameters, constants=[length])
+            if find_number(with_length, values // unit) is None:
+                continue
+            rule = find_number(with_length, values)
+            if rule is not None and rule.values > 2:  # a length, and a factor
+                self._lengths.remove(length)
+                self._lengths.insert(0, length)
+                return rule
+        return None
 
     def _observed(
         self, pair: NDArray[Any], turns: NDArray[Any], values: NDArray[Any]
@@ -332,7 +373,7 @@ class _Learning:
             return step
         if len(present) < len(domain):
             self._condition(step, domain, present)
-        if step.code not in ("barrier", "create"):
+        if step.code not in ("barrier", "ibarrier", "create"):
             self._note(step, "size", self._number(events, place.depth, "size"))
         if step.code in ROOTED:
             root = values["peer"][events]
@@ -358,6 +399,8 @@ class _Learning:
                 turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
                 at = numpy.concatenate((observed[2], lacking))
                 rule = find_peer(self._rows(at, turns), numpy.concatenate((peers, numpy.full(len(lacking), -1))))
+                if rule is None:
+                    rule = self._conditional_peer(step, domain, present, observed)
             if rule is None:
                 rule = find_peer(rows, peers)
                 if len(lacking) and rule is not None:
@@ -366,6 +409,23 @@ class _Learning:
         self._note(step, "tag", self._number(events, place.depth, "tag"))
         if step.code in SENDS:
             self._note(step, "size", self._number(events, place.depth, "size"))
+
+    def _conditional_peer(
+        self, step: Step, domain: NDArray[Any], present: NDArray[Any], observed: tuple[Rows, NDArray[Any], NDArray[Any]]
+    ) -> Rule | None:
+        """Rule for the partner, of which some of the ranks of a condition have none."""
+        rows, peers, pairs = observed
+        here = numpy.isin(domain, present)
+        terms = (term for term in predicates(self._rows(domain)) if " or " not in term.text and not term.value.all())
+        for term in islice((term for term in terms if term.value[here].all()), _MAX_CONDITIONS):
+            lacking = domain[term.value & ~here]
+            turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
+            at, others = numpy.concatenate((pairs, lacking)), numpy.concatenate((peers, numpy.full(len(lacking), -1)))
+            rule = find_peer(self._rows(at, turns), others)
+            if rule is not None:
+                step.where = Rule(term.text, 2)
+                return rule
+        return None
 
     def _number(self, events: NDArray[Any], depth: int, name: str, values: NDArray[Any] | None = None) -> Rule | None:
         values = self.structure.values[name][events] if values is None else values
@@ -400,56 +460,3 @@ class _Learning:
             else:
                 rules[number] = rule
         return rules, unknown
-
-
-class _Requests(NamedTuple):
-    """By id of a place: lists that requests begin in, and how a wait ends those of which lists."""
-
-    begun: dict[int, tuple[str, ...]]
-    ended: dict[int, tuple[str, tuple[str, ...]]]
-
-
-def _requests_of(structure: Structure) -> _Requests:
-    """Which waits end which requests: all that are open of some places, or the first of them."""
-    places = list(structure.root.calls())
-    values, number_of = structure.values, {id(place): place.number for place in places}
-    by_number = {number: place for place, number in ((p, number_of[id(p)]) for p in places)}
-    begins = numpy.flatnonzero(values["completed_by"] >= 0)
-    sources: dict[int, set[int]] = defaultdict(set)
-    pairs = numpy.unique(
-        values["number"][begins].astype("int64") << 32 | values["number"][values["completed_by"][begins]]
-    )
-    for pair in pairs.tolist():
-        sources[pair >> 32].add(pair & 0xFFFFFFFF)
-    lists: dict[frozenset[int], list[int]] = defaultdict(list)
-    for source, waits in sources.items():
-        lists[frozenset(waits)].append(source)
-    names = {waits: "requests" if len(lists) == 1 else f"requests_{at + 1}" for at, waits in enumerate(lists)}
-    begun: dict[int, tuple[str, ...]]
-    begun = {id(by_number[source]): (names[waits],) for waits, members in lists.items() for source in members}
-    ended = {}
-    for place in places:
-        if place.signature is not None and place.signature[0] == "wait":
-            of_wait = [waits for waits in lists if number_of[id(place)] in waits]
-            members = [source for waits in of_wait for source in lists[waits]]
-            form = _form_of_wait(structure, place, numpy.isin(values["number"][begins], members), begins)
-            ended[id(place)] = (form, tuple(names[waits] for waits in of_wait))
-    return _Requests(begun, ended)
-
-
-def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begins: NDArray[Any]) -> str:
-    """all, first or last: which of the open requests a wait ends; empty for others."""
-    values = structure.values
-    begun = begins[chosen]
-    after = values["completed_by"][begun]
-    at = place.events
-    # Requests that have begun before every wait, and those of them that have ended.
-    open_before = numpy.searchsorted(begun, at) - numpy.searchsorted(numpy.sort(after), at)
-    if (values["ended"][at] == open_before).all():
-        return "all"
-    if (values["ended"][at] != 1).any():
-        return ""
-    order = numpy.lexsort((after,))  # requests by when they end
-    if (numpy.diff(order) > 0).all():
-        return "first"
-    return ""

@@ -9,7 +9,8 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
-from lepaute.kit.text import ranks_text, seconds
+from lepaute.kit.text import ranks_text
+from lepaute.simulate.apps.own.rank import ALGORITHMS
 from lepaute.simulate.apps.replay.calls import CALLS, MEETINGS, Does, Rows
 from lepaute.simulate.apps.replay.collectives import OPENMPI
 from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
@@ -22,13 +23,7 @@ from lepaute.simulate.trace.table import NOBODY
 SENDS, RECEIVES = frozenset(("send", "ssend", "isend")), frozenset(("receive", "irecv", "probe"))
 BETWEEN_TWO = SENDS | RECEIVES
 #: Collective operations that an application has a method for, by what recordings call them.
-METHODS = {
-    **{
-        code: code for code in ("barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall")
-    },
-    **{f"{code}v": code for code in ("gather", "scatter", "allgather", "alltoall")},
-    "create": "allgather",
-}
+METHODS = {code: code for code in ALGORITHMS} | {"create": "allgather", "reduce_scatter_block": "reduce_scatter"}
 _BOTH = (Does.SENDS_AND_RECEIVES, Does.ARRIVES)
 
 
@@ -71,7 +66,7 @@ class Calls:
 def read_calls(path: Path, parameters: Mapping[str, int]) -> Calls:
     """Calls of a recording, without those that have no effect, such as messages to nobody.
 
-    Raises InputError for what is no recording of a complete run, and for a call that no application has.
+    Raises InputError for what is no recording of a complete run.
     """
     parts = TraceParts(path)
     survey = Survey(parts, str(path), operations=False)
@@ -81,7 +76,7 @@ def read_calls(path: Path, parameters: Mapping[str, int]) -> Calls:
     members: list[dict[int, tuple[int, ...]]] = []
     before = 0  # calls of earlier parts
     for trace in parts:
-        read.append(_calls_of(trace, survey, members, str(path)))
+        read.append(_calls_of(trace, survey, members))
         read[-1]["completed_by"] += numpy.where(read[-1]["completed_by"] >= 0, before, 0)
         before += len(read[-1]["rank"])
     columns = {name: numpy.concatenate([part[name] for part in read]) for name in read[0]}
@@ -99,13 +94,11 @@ def read_calls(path: Path, parameters: Mapping[str, int]) -> Calls:
     )
 
 
-def _calls_of(
-    trace: Trace, survey: Survey, members: list[dict[int, tuple[int, ...]]], where: str
-) -> dict[str, NDArray[Any]]:
+def _calls_of(trace: Trace, survey: Survey, members: list[dict[int, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
     """Columns of the calls of some ranks; members: gets the communicators that they use."""
     part = RecordedPart(Rows(trace), survey, Operations(), OPENMPI)
     rows, words = _expanded(trace, part)
-    columns = _columns(trace, part, rows, words, where)
+    columns = _columns(trace, part, rows, words)
     kept = numpy.flatnonzero((columns["peer"] != NOBODY) & ((words != "wait") | (columns["ended"] > 0)))
     place = numpy.full(len(rows) + 1, -1)
     place[kept] = numpy.arange(len(kept))
@@ -148,10 +141,8 @@ def _expanded(trace: Trace, part: RecordedPart) -> tuple[NDArray[Any], NDArray[A
     return rows[by_order], codes[by_order]
 
 
-def _columns(
-    trace: Trace, part: RecordedPart, rows: NDArray[Any], codes: NDArray[Any], where: str
-) -> dict[str, NDArray[Any]]:
-    """Peer, tag, size and requests of the calls; raises InputError for one that no application has."""
+def _columns(trace: Trace, part: RecordedPart, rows: NDArray[Any], codes: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Peer, tag, size and requests of the calls."""
     does = part.does[rows]
     peer, tag = trace.peer[rows].astype("int64"), trace.tag[rows].copy()
     size = numpy.zeros(len(rows))
@@ -163,18 +154,12 @@ def _columns(
     met, _, _, sizes = part.meetings()
     is_met = numpy.isin(does, MEETINGS)
     size[is_met] = sizes[numpy.searchsorted(met, rows[is_met])]
-    unknown = sorted(set(codes[is_met].tolist()) - set(METHODS))
-    if unknown:
-        row = int(rows[numpy.flatnonzero(codes == unknown[0])[0]])
-        at = seconds(float(trace.start_s[row]))
-        raise InputError(
-            f"{where}: {trace.names[trace.name[row]]}, which rank {trace.rank[row]} calls at {at}, has no counterpart "
-            "in an application of one's own; a replay has it: lepaute predict trace"
-        )
+    scattered = numpy.array(["reduce_scatter" in code for code in codes.tolist()], dtype=bool)
+    size[scattered] /= part.meetings()[2][numpy.searchsorted(met, rows[scattered])]  # of a block
     at_row = numpy.full(len(trace), -1)
     at_row[rows[does == Does.ENDS]] = numpy.flatnonzero(does == Does.ENDS)
     done = completions(trace)[rows]
-    completed_by = numpy.where((does == Does.BEGINS) & (done >= 0), at_row[done], -1)
+    completed_by = numpy.where(numpy.isin(does, (Does.BEGINS, Does.BEGINS_MEETING)) & (done >= 0), at_row[done], -1)
     both = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes != "wait"))
     waits = numpy.flatnonzero(numpy.isin(does, _BOTH) & (codes == "wait"))
     completed_by[both] = waits[numpy.searchsorted(waits, both)] if len(both) else completed_by[both]

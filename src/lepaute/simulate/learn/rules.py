@@ -164,7 +164,7 @@ def find_peer(rows: Rows, peers: NDArray[Any]) -> Rule | None:
     """Rule for the rank at the other side, -1 where there is none."""
     some = peers >= 0
     distinct = len({*zip(rows.size[some].tolist(), rows.rank[some].tolist(), peers[some].tolist(), strict=True)})
-    if not some.any() or distinct < 2:
+    if not some.any() or (distinct < 2 and some.all()):
         return None
     offsets = numpy.unique((peers - rows.rank)[some])
     rings = numpy.unique(((peers - rows.rank) % rows.size)[some])

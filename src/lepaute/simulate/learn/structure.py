@@ -4,9 +4,10 @@ The folded sequences of ranks differ where calls are conditional, such as a mess
 aligned, the longest first, as texts are compared: what matches becomes one place, all else one that some ranks have.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -321,3 +322,74 @@ def _nodes(folded: Folded) -> tuple[NDArray[Any], NDArray[Any]]:
         rows = numpy.flatnonzero(inside)
         turns[rows, outer[rows]] = level.turn[rows]
     return local, turns
+
+
+class _Requests(NamedTuple):
+    """By id of a place: lists that requests begin in, and how a wait ends those of which lists."""
+
+    begun: dict[int, tuple[str, ...]]
+    ended: dict[int, tuple[str, tuple[str, ...]]]
+
+
+def requests_of(structure: Structure) -> _Requests:
+    """Which waits end which requests: all that are open of some places, or the first of them."""
+    places = list(structure.root.calls())
+    values, by_number = structure.values, {place.number: place for place in places}
+    begins = numpy.flatnonzero(values["completed_by"] >= 0)
+    sources: dict[int, set[int]] = defaultdict(set)
+    pairs = numpy.unique(
+        values["number"][begins].astype("int64") << 32 | values["number"][values["completed_by"][begins]]
+    )
+    for pair in pairs.tolist():
+        sources[pair >> 32].add(pair & 0xFFFFFFFF)
+    lists: dict[frozenset[int], list[int]] = defaultdict(list)
+    for source, waits in sources.items():
+        lists[frozenset(waits)].append(source)
+    alone = {frozenset(waits) for waits in lists if _ends_near(structure.root, {*waits}, {*lists[waits]})}
+    names = {
+        waits: "requests" if len(lists) == 1 or waits in alone else f"requests_{at + 1}"
+        for at, waits in enumerate(lists)
+    }
+    begun: dict[int, tuple[str, ...]]
+    begun = {id(by_number[source]): (names[waits],) for waits, members in lists.items() for source in members}
+    ended = {}
+    for place in places:
+        if place.signature is not None and place.signature[0] == "wait":
+            of_wait = [waits for waits in lists if place.number in waits]
+            members = [source for waits in of_wait for source in lists[waits]]
+            form = _form_of_wait(structure, place, numpy.isin(values["number"][begins], members), begins)
+            ended[id(place)] = (form, tuple(names[waits] for waits in of_wait))
+    return _Requests(begun, ended)
+
+
+def _ends_near(place: Place, waits: set[int], sources: set[int]) -> bool:
+    """Whether one wait ends requests that begin before it in the same loop, with no other wait in between."""
+    for child in place.children:
+        if child.is_loop and _ends_near(child, waits, sources):
+            return True
+    numbers = [child.number if not child.is_loop else -1 for child in place.children]
+    if len(waits) > 1 or not (waits | sources) <= {*numbers}:
+        return False
+    first, last = min(map(numbers.index, sources)), numbers.index(*waits)
+    return first < last and all(
+        not child.is_loop and child.signature is not None and child.signature[0] != "wait"
+        for child in place.children[first:last]
+    )
+
+
+def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begins: NDArray[Any]) -> str:
+    """all, first or last: which of the open requests a wait ends; empty for others."""
+    values = structure.values
+    begun = begins[chosen]
+    after = values["completed_by"][begun]
+    at = place.events
+    # Requests that have begun before every wait, and those of them that have ended.
+    open_before = numpy.searchsorted(begun, at) - numpy.searchsorted(numpy.sort(after), at)
+    if (values["ended"][at] == open_before).all():
+        return "all"
+    if (values["ended"][at] != 1).any():
+        return ""
+    order = numpy.lexsort((after,))  # requests by when they end
+    if (numpy.diff(order) > 0).all():
+        return "first"
+    return ""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy
 
@@ -13,6 +14,7 @@ from lepaute.simulate.learn.grammar import Layout, place_text
 from lepaute.simulate.learn.learning import ROOTED, Learnt, Step
 from lepaute.simulate.learn.reading import BETWEEN_TWO, METHODS, SENDS
 from lepaute.simulate.learn.rules import Rule, is_stencil
+from lepaute.simulate.learn.shaping import shaped
 
 #: Ranks that differ less, or places with a smaller share of computing, are taken as equal.
 MIN_IMBALANCE, LEAST_SHARE = 0.05, 0.05
@@ -46,6 +48,7 @@ class _File:
     groups: dict[int, str] = field(default_factory=dict)
     waiting: list[int] = field(default_factory=list)  # communicators that no split has made yet
     steps: Step | None = None
+    frames: dict[str, list[str]] = field(default_factory=dict)  # functions around a call, by its line
     counts: dict[int, str] = field(default_factory=dict)  # of loops whose iterations are a field
 
 
@@ -68,12 +71,23 @@ def program_text(learnt: Learnt, costs: Mapping[int, CostModel], recorded_on: st
     _name_works(made)
     body = list(_block(made, learnt.root.children, 0))
     prologue = _prologue(made, body)
-    lines = [*_head(made, caveats), "", "    def run(self, me):", *(f"        {line}" for line in (*prologue, *body))]
+    functions, shorter = shaped(body, partial(_function_name, made))
+    lines = [*_head(made, caveats), "", "    def run(self, me):"]
+    lines += [
+        f"        {line}" if line else "" for line in (*prologue, *([""] * bool(functions)), *functions, *shorter)
+    ]
     text = "\n".join(lines) + "\n"
     imports = "import lepaute as lp\n\n\n"
     if "log2(" in text:
         imports = f"from math import log2\n\n{imports}"
     return f'"""{_origin(learnt)}"""\n\n{imports}{text}'
+
+
+def _function_name(made: _File, lines: Sequence[str]) -> str:
+    """The innermost function that makes all calls of some lines; a number where there is none."""
+    frames = [names for line in lines if (names := made.frames.get(line.strip()))]
+    shared = [name for name in (frames[0] if frames else ()) if all(name in others for others in frames)]
+    return next((name for name in shared if name not in made.names.values()), "part")
 
 
 def _origin(learnt: Learnt) -> str:
@@ -149,7 +163,7 @@ def _head(made: _File, caveats: Sequence[str]) -> Iterator[str]:
 
 def _safe(text: object) -> str:
     """Words of a recording that may stand in a comment or a text of Python."""
-    return re.sub(r"[^\w .,:;+()<>/=-]", "?", str(text))[:120]
+    return re.sub(r"[^\w .,:;+()<>/=%-]", "?", str(text))[:120]
 
 
 def _number(value: float) -> str:
@@ -245,6 +259,11 @@ def _block(made: _File, steps: Sequence[Step], depth: int) -> Iterator[str]:
             at += 3
             continue
         lines = list(_loop(made, step, depth)) if step.place.is_loop else list(_call(made, step))
+        if step.place.signature and step.place.signature[2]:
+            functions = (frame.split(" ")[0].rstrip("_") for frame in step.place.signature[2].split(" < "))
+            names = [name for name in functions if name.isidentifier() and name.lower() not in ("main", "main__")]
+            for line in lines:
+                made.frames.setdefault(line.strip(), []).extend(names if "yield" in line else ())
         if inside:
             lines = [*computing, *lines]
         if step.where.text != "True":
@@ -401,11 +420,14 @@ def _call(made: _File, step: Step) -> Iterator[str]:
 
 def _collective(made: _File, step: Step) -> str:
     target = made.groups.get(step.group, f"group_{step.group}") if step.group else "me"
-    arguments = [] if step.code == "barrier" else [_size(step)]
+    starts = step.code[0] == "i"
+    code = METHODS[step.code.removeprefix("i")]
+    arguments = [] if code == "barrier" else [_size(step)]
     if step.code in ROOTED and step.root is not None and step.root.text != "0":
         arguments.append(step.root.text)
     note = "  # makes a communicator of all ranks" if step.code == "create" else ""
-    return f"yield {target}.{METHODS[step.code]}({', '.join(arguments)}){note}"
+    call = f"{target}.{code}({', '.join(arguments)})"
+    return f"{step.requests[0]}.append((yield me.start({call})))" if starts else f"yield {call}{note}"
 
 
 def _message(step: Step, peer: str, size: str, tag: str) -> str:

@@ -155,7 +155,11 @@ def _made_of_program(
             yield Made(code, -1 if peer == ANY else peer, -1 if tag == ANY else tag, size)
         elif code not in ("compute", "step"):
             group = groups[which]
-            yield Made(code, group[peer] if code in _ROOTED else 0, 0, size, tuple(sorted(group)))
+            base = BASE_OF.get(code, code)
+            size *= len(group) if code == "reduce_scatter" else 1
+            yield Made(
+                f"i{base}" if tag else base, group[peer] if base in _ROOTED else 0, 0, size, tuple(sorted(group))
+            )
 
     numbered = [[numbers.setdefault(call, len(numbers)) for call in calls(op)] for op in ops]
 
@@ -182,7 +186,10 @@ def _made_of_recording(
     met[rows] = numpy.arange(len(rows))
     groups = [tuple(group) for group in recorded.survey.members]
     done = completions(trace)
-    ended = numpy.bincount(done[(done >= 0) & (does == Does.BEGINS) & (trace.peer != NOBODY)], minlength=len(trace))
+    ended = numpy.bincount(
+        done[(done >= 0) & numpy.isin(does, (Does.BEGINS, Does.BEGINS_MEETING)) & (trace.peer != NOBODY)],
+        minlength=len(trace),
+    )
     made: list[int] = []
     of_row: list[int] = []
     both: list[Made] = []  # the send of an MPI_Sendrecv

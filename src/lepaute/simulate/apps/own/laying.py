@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, GeneratorType, TracebackType
-from typing import Any, Never, NoReturn
+from typing import Any, ClassVar, Never, NoReturn
 
 from lepaute import _core
 from lepaute.errors import InputError
@@ -26,7 +26,9 @@ collectives = later("lepaute.simulate.apps.replay.collectives")
 
 #: What the engine handles for an operation, about: events.
 _EVENTS = {"compute": 0.2, "step": 0.1, "send": 2.0, "ssend": 2.0, "isend": 2.0, "waitall": 0.5}
-_OF_ALL = frozenset({"barrier", "allreduce", "allgather", "alltoall"})
+_OF_ALL = frozenset(
+    ("barrier", "allreduce", "allgather", "allgatherv", "alltoall", "alltoallv", "reduce_scatter", "scan")
+)
 #: Operations of a rank, but for steps that repeat each other: more are of a program that does not end.
 MAX_OPERATIONS = 2**23
 
@@ -174,6 +176,7 @@ class Laying:
     library : MPI library whose rules choose the algorithms of collective operations; None: always the same ones
     """
 
+    KNOWS_COURSE: ClassVar[bool] = True
     application: Any
     seed: int
     library: str | None = None
@@ -260,7 +263,7 @@ class Laying:
 
     def _laid(self, tracks: list[Track]) -> Laid:
         parameters = _core.ProgramParameters()
-        parameters.ops = [_core.ProgramOp(*op) for op in self._ops]
+        parameters.ops = [self.core_op(op) for op in self._ops]
         parameters.lists = [_core.ProgramList(list(numbers), list(sizes)) for numbers, sizes in self._lists]
         parameters.communicators = [list(group) for group in self._groups]
         parameters.rank_code = [_core.ProgramRankCode(track.ops, track.parts) for track in tracks]
@@ -352,12 +355,8 @@ class Laying:
             return self._values[place]
         self.by_date |= code in ("receive", "probe") and operation.peer == ANY
         which = 0
-        if self.library is not None and isinstance(what, Communicator) and operation.algorithm == "usual":
-            for part in collectives.parts_of(code, operation.m, what.size, self.library):
-                amounts = (float(round(part.size_bytes)), part.segment_bytes, part.fan_out)
-                made = Operation(part.code, operation.peer, 0, *amounts, part.algorithm, what)
-                track.ops.append(self._number(made, place, what.number, shared=False))
-            return self._values[place]
+        if isinstance(what, Communicator) and (operation.tag or self.library is not None):
+            return self._begin_collective(track, operation, place)
         if code == "exchange":
             which = self._intern_list(what.ranks, what.sizes)
         elif code == "compute":
@@ -366,6 +365,34 @@ class Laying:
             which = what.number
         track.ops.append(self._number(operation, place, which))
         return self._values[place]
+
+    @staticmethod
+    def core_op(op: tuple[Any, ...]) -> "_core.ProgramOp":
+        """An operation as the core has it, which knows no scan, and one form of what has blocks."""
+        return _core.ProgramOp(_IN_CORE.get(op[0]) or collectives.BASE_OF.get(op[0], op[0]), *op[1:])
+
+    def _begin_collective(self, track: Track, operation: Operation, place: int) -> Any:
+        """A collective operation by a library's rules, or one that does not block, whose last part ends the request."""
+        code, peer, tag, size_bytes, *_, what = operation
+        parts = [operation]
+        if self.library is not None and operation.algorithm == "usual":
+            total = size_bytes * (what.size if code == "reduce_scatter" else 1)
+            parts = [
+                Operation(
+                    *(part.code, peer, tag, float(round(part.size_bytes)), part.segment_bytes, part.fan_out),
+                    *(part.algorithm, what),
+                )
+                for part in collectives.parts_of(code, total, what.size, self.library, blocks=not tag)
+            ]
+        request = None
+        if tag:
+            if not self.KNOWS_COURSE:
+                raise InputError(f"{self._texts[place]}: start, in a program whose course depends on what comes")
+            request = track.new_request()
+            parts[-1] = parts[-1]._replace(tag=1 + request.number)
+        for part in parts:
+            track.ops.append(self._number(part, place, what.number, shared=False))
+        return self._values[place] if request is None else request
 
     def _number(self, operation: Operation, place: int, which: int, *, shared: bool = True) -> int:
         """The place of an operation in the list of all. shared: whether an equal one of any rank is the same."""
@@ -439,6 +466,7 @@ class Laying:
         return given
 
 
+_IN_CORE = {"scan": "allreduce"}
 _PARKED = object()
 
 
@@ -446,7 +474,7 @@ def _weight(code: str, what: Any) -> float:
     if code == "exchange":
         return 3.0 * len(what.ranks) + 1.0
     if isinstance(what, Communicator):
-        return 2.0 * (what.size if code == "alltoall" else what.size.bit_length()) if code in _OF_ALL else 3.0
+        return 2.0 * (what.size if code.startswith("alltoall") else what.size.bit_length()) if code in _OF_ALL else 3.0
     return _EVENTS.get(code, 1.0)
 
 

@@ -27,6 +27,9 @@ ALGORITHMS = {
     "scatter": ("binomial",),
     "allgather": ("ring", "bruck", "recursive-doubling", "neighbours"),
     "alltoall": ("pairwise", "bruck", "linear-posted", "exclusive-or"),
+    "reduce_scatter": ("halving", "ring", "butterfly", "pairwise"),
+    "scan": ("recursive-doubling",),
+    **dict.fromkeys(("gatherv", "scatterv", "allgatherv", "alltoallv"), ("usual",)),
 }
 
 
@@ -147,6 +150,30 @@ class Communicator:
         """MPI_Alltoall of this many bytes from each rank to each other; algorithm: pairwise unless given."""
         return self._collective("alltoall", size_bytes, 0, algorithm)
 
+    def reduce_scatter(self, size_bytes: float, algorithm: str | None = None) -> Operation:
+        """MPI_Reduce_scatter_block of this many bytes for each rank; algorithm: halving unless given."""
+        return self._collective("reduce_scatter", size_bytes, 0, algorithm)
+
+    def scan(self, size_bytes: float) -> Operation:
+        """MPI_Scan or MPI_Exscan, as an allreduce where no library's rules are chosen."""
+        return self._collective("scan", size_bytes)
+
+    def gatherv(self, size_bytes: float, root: int = 0) -> Operation:
+        """MPI_Gatherv, bytes of each rank on average: a gather for which a library has rules of its own."""
+        return self._collective("gatherv", size_bytes, root)
+
+    def scatterv(self, size_bytes: float, root: int = 0) -> Operation:
+        """MPI_Scatterv; see gatherv."""
+        return self._collective("scatterv", size_bytes, root)
+
+    def allgatherv(self, size_bytes: float) -> Operation:
+        """MPI_Allgatherv; see gatherv."""
+        return self._collective("allgatherv", size_bytes)
+
+    def alltoallv(self, size_bytes: float) -> Operation:
+        """MPI_Alltoallv; see gatherv."""
+        return self._collective("alltoallv", size_bytes)
+
     def split(self, colour: int | None, key: int = 0) -> Operation:
         """MPI_Comm_split, which costs an allgather of eight bytes. `yield` gives back the Communicator of the ranks
         with this colour, in the order of their keys; None for the colour None."""
@@ -252,6 +279,13 @@ class Me(Communicator):
         """MPI_Probe: waits until a message is there that a receive would take; `yield` gives its source, tag, bytes."""
         return self._received("probe", source, tag)
 
+    def start(self, collective: Operation) -> Operation:
+        """A collective operation that does not block, such as MPI_Iallreduce: `yield me.start(me.allreduce(8))` gives
+        back the request. Its algorithm is that of the library's rules for it, if any are chosen."""
+        if not isinstance(collective.what, Communicator):
+            raise InputError(f"start is given {collective!r:.60}; it is given what a collective operation makes")
+        return collective._replace(tag=ANY)
+
     def wait(self, request: Request) -> Operation:
         """MPI_Wait; of a receive, `yield` gives back what came."""
         return self._waits("waitall", [request])._replace(m=1.0)
@@ -333,7 +367,7 @@ class Me(Communicator):
         found = tuple(requests)
         for request in found:
             if not isinstance(request, Request) or request.rank != self.rank:
-                raise InputError(f"{code} is given {request!r:.80}; it takes what yield gives back for isend and irecv")
+                raise InputError(f"{code} is given {request!r:.80}; it takes what yield gives back for a request")
         if len(set(found)) < len(found):
             raise InputError(f"{code} is given one request twice")
         return Operation(code, what=found)

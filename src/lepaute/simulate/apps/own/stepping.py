@@ -29,6 +29,8 @@ class _Stepped(Track):
 
 
 class Stepping(Laying):
+    KNOWS_COURSE = False
+
     def begin(self) -> Any:
         """The parameters of the core, which then asks `next_of`."""
         everyone = tuple(range(self.application.ranks))
@@ -64,12 +66,12 @@ class Stepping(Laying):
             except (Exception, SystemExit) as error:
                 raise self._failure(error, track) from error
             self._take(track, operation, self._place_of(course))
-        code, algorithm, peer, tag, which, m, n, k, line = self._ops[track.ops.pop(0)]
+        operation = self._ops[track.ops.pop(0)]
+        code, which = operation[0], operation[4]
         numbers, sizes = list(self._lists)[which] if code in _WITH_LISTS else ((), ())
-        op = _core.ProgramOp(code, algorithm, peer, tag, which, m, n, k, line)
         new = [list(ranks) for ranks in islice(self._groups, self._told, None)]
         self._told += len(new)
-        return _core.ProgramNext(op, _core.ProgramList(list(numbers), list(sizes)), new)
+        return _core.ProgramNext(self.core_op(operation), _core.ProgramList(list(numbers), list(sizes)), new)
 
     def _take(self, track: _Stepped, operation: Any, place: int) -> None:
         value = self._recorded(track, operation, place)

@@ -15,7 +15,9 @@ _KNOWN = {
 #: Operations whose bytes are those of a vector; those of others are of a block.
 _OF_VECTORS = frozenset(("bcast", "reduce", "allreduce", "scan", "reduce_scatter"))
 #: In the core, and in applications of one's own, where names differ.
-BASE_OF = {"allgatherv": "allgather", "alltoallv": "alltoall", "gatherv": "gather", "scatterv": "scatter"}
+BASE_OF = {f"{code}v": code for code in ("allgather", "alltoall", "gather", "scatter")} | {
+    "reduce_scatter_block": "reduce_scatter"
+}
 #: Members of the largest communicator in which all messages of an all-to-all are posted at once; beyond, pairs in turn
 #: stand for that: the memory would be that of members squared.
 MOST_POSTED = 512
@@ -65,7 +67,7 @@ def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks
 def _part(code: str, way: str, total: float, members: int) -> Part:
     algorithm, fan_out, segment = (*way.split("/"), "0", "0")[:3]
     at_once = 0 if code.startswith("alltoall") and int(fan_out) >= members else int(fan_out)  # 0: all
-    code = "reduce_scatter" if code == "reduce_scatter_block" else BASE_OF.get(code, code)
+    code = BASE_OF.get(code, code)
     cube = 1 << (members.bit_length() - 1)
     parts = {"ring": members, "rabenseifner": cube, "rabenseifner-halves": cube}
     stands_in = algorithm == "linear-posted" and code == "alltoall" and not at_once and members > MOST_POSTED
