@@ -1,6 +1,7 @@
 #pragma once
 // A program that was laid down: for each rank the operations that it goes through, once for all runs.
 
+#include "apps/program/measured.hpp"
 #include "checks.hpp"
 #include "models/machine.hpp"
 #include "models/words.hpp"
@@ -64,6 +65,7 @@ struct Op {
     double n = 0.0;          // bytes of a segment of a collective operation; 0: it has none
     double k = 0.0;          // chains, children of a k-nomial tree, or messages at once of a collective operation
     std::uint32_t line = 0;  // of the program's text
+    double error = 0.0;      // of a measured operation, as its n and k (measured.hpp)
 };
 
 /// What one rank does: places in the list of operations.
@@ -188,7 +190,7 @@ struct Communicators {
 class Program {
 public:
     Program(const Parameters& parameters, const std::vector<Agent>& agents, mpi::Engine& engine,
-            models::MachineDay& day);
+            models::MachineDay& day, MeasuredCalls measured);
     [[nodiscard]] mpi::Task run(mpi::Rank rank); // or an agent
     /// Who waits for what, of a run that has ended in a deadlock.
     [[nodiscard]] std::string deadlock() const;
@@ -230,6 +232,7 @@ private:
     const std::vector<Agent>& agents_;
     std::vector<Jobs> jobs_;                   // of each agent
     std::vector<mpi::Communicator> agents_of_; // by communicator; empty where none is needed
+    MeasuredCalls measured_;
     std::vector<At> at_;
     std::vector<std::uint32_t> own_requests_; // of each rank: numbers from here on are those of exchanges
 };

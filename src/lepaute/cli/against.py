@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from lepaute.cli.measured_collectives import operation_by_operation, read_measured
 from lepaute.cli.options import Flag, flags_of
 from lepaute.cli.simulation import Placement, Simulation, platform_of
 from lepaute.cli.terminal import answer_text, details_text
@@ -165,7 +166,8 @@ def alternatives(
             usual_engine(other.application).on(conditions).prepare(other.application)
         except InputError as error:
             raise InputError(f"--against {text[:80]}: {error}") from None
-        result.append(other)
+        of_each = operation_by_operation(applications[0], other.application)
+        result += [other, *(replace(other, **each) for each in of_each)]
     return result
 
 
@@ -195,7 +197,7 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
         known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
         raise InputError(f"{before.title} has no parameter {field[:80]!r}; give {known}")
     flag = flags[field]
-    changed = replace(described, **flag.values(flag.converted(value, get_type_hints(type(described)))))
+    changed = replace(described, **read_measured(flag.values(flag.converted(value, get_type_hints(type(described))))))
     if changed == described:
         raise InputError(f"{field} has that value already; give another one")
     application = _application(changed)

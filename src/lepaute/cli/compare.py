@@ -183,6 +183,7 @@ def _measure(
     from lepaute.measure.archive.mpi_campaign import facts
     from lepaute.measure.comparison.libraries import named_libraries
     from lepaute.measure.comparison.measuring import asked_place
+    from lepaute.measure.comparison.recorded import campaign_for
     from lepaute.measure.comparison.sessions import measure_sessions, session_archives
 
     asked_place(measuring.hostfile, where["scheduler"], where["request"], measuring.ranks_per_node)
@@ -198,8 +199,15 @@ def _measure(
         refuse_options(context, ("every_s",), "there is one session")
     if measuring.calls is not None and measuring.mpiruns is not None:
         refuse_options(context, ("precision",), "--calls and --mpiruns say how much is measured")
-    unused = unused_arguments(operation for operation, _ in operations_of(measuring.ops))
-    refuse_options(context, unused, "no operation of --ops uses it")
+    operations, where_from = [operation for operation, _ in operations_of(measuring.ops)], "--ops"
+    if measuring.recording is not None:
+        refuse_options(context, ("ops", "sizes", "ranks", "primary", "datatype"), "--for tells what is measured")
+        of_program = campaign_for(measuring.recording)
+        measuring = replace(measuring, ranks=(of_program.ranks,))
+        operations, where_from = [operation for operation, _, _ in of_program.rows], str(measuring.recording)
+        for caveat in of_program.caveats:
+            note(f"lepaute: {measuring.recording}: {caveat}")
+    refuse_options(context, unused_arguments(operations), f"no operation of {where_from} uses it")
     _days(options)  # refused before anything is measured
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")

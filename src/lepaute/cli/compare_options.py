@@ -48,6 +48,13 @@ class MeasureOptions:
         name="factor",
         metavar="NAME=a,b",
     )
+    recording: Path | None = option_field(
+        None,
+        "A recording (lepaute record): measures the collective calls that take most of its time, on as many ranks; "
+        "instead of --ops, --sizes, --np, --primary and --datatype.",
+        name="for",
+        metavar="TRACE",
+    )
     datatype: str = option_field(
         "double", "Data type of reductions: byte, int8_t, int, long, float, double; sizes are whole numbers of it."
     )

@@ -11,6 +11,7 @@ import typer
 
 from lepaute.cli.against import Alternative, Compared, alternatives, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
+from lepaute.cli.measured_collectives import both_measured
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, answer_in, json_text, note, progress_bar
@@ -97,7 +98,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             raise typer.Exit(1)
         trace = _narrowed(traces.request(), applications)
         mapping = placement.on(simulation.read(), applications[0].threads_per_rank)
-        others = alternatives(options.against or [], applications, simulation, placement)
+        applications, against = both_measured(applications, options.against or [])
+        others = alternatives(against, applications, simulation, placement)
         request = simulation.request(mapping=mapping, fidelity=fidelity, trace=trace)
         request = _completed(request, applications, simulation.machine, options.parts)
         sweep, compared = _predicted(applications, simulation, request, others)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lepaute.cli.measured_collectives import read_measured
 from lepaute.cli.options import COMBINATIONS, flags_of, is_given, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
@@ -241,7 +242,7 @@ def applications_of(
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         options = f"{missing[0].name} {missing[0].argument.upper()} and further options{instead}"
         raise InputError(f"no run of {application.about.title} is described: give {options}")
-    return list(dict.fromkeys(application(**values | one) for one in each)), False
+    return list(dict.fromkeys(application(**read_measured(values | one)) for one in each)), False
 
 
 def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:

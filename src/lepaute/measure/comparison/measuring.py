@@ -14,6 +14,7 @@ from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
 from lepaute.measure.comparison.factors import build_of, combinations, parse_factors
 from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, ready_library
+from lepaute.measure.comparison.recorded import campaign_for
 from lepaute.measure.experiment.life import Announce, Progress, campaign_options, ignore_announcement, silent
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers import scheduler as scheduler_named
@@ -47,6 +48,7 @@ def measure_libraries(
     request: Request | None = None,
     python: str | None = None,
     factors: Sequence[str] | None = None,
+    recording: str | Path | None = None,
     seed: int = 1,
     progress: Progress | None = None,
     announce: Announce | None = None,
@@ -62,6 +64,8 @@ def measure_libraries(
     compute_s : nonblocking operations are measured again with so much work before they are waited for
     ranks_per_node: on each node in turn, one on each core unless given; hostfile: nodes with the ranks of each, instead
     factors   : NAME=a,b each, crossed and shuffled like libraries, see `measure.comparison.factors`
+    recording : a trace whose collective calls are measured, instead of ops, sizes, ranks, primary and datatype, see
+                `measure.comparison.recorded`
     scheduler, request, python: where nodes come from, which, and the interpreter there; this machine unless given
     progress  : called with what is being done and the share of the work that is done
     announce  : called once, after the trial, with the seconds that the mpiruns will take
@@ -109,6 +113,12 @@ def request_of(named: Sequence[NamedLibrary], **arguments: Any) -> cases.Compari
         "slots": tuple(slots.items()),
         "factors": tuple((each.name, each.levels) for each in parse_factors(options["factors"] or ())),
     }
+    if options["recording"] is not None:
+        of = campaign_for(path_of(options["recording"], "the recording"))
+        operations = tuple(dict.fromkeys(row[:2] for row in of.rows))
+        sizes = tuple(sorted({size for *_, size in of.rows}))
+        made |= {"operations": operations, "sizes_bytes": sizes, "ranks": of.ranks, "fewer_ranks": ()}
+        made |= {"primary": of.primary, "rows": of.rows, "datatype": of.datatype}
     same = {name: options[name] for name in cases.ComparisonRequest.__dataclass_fields__ if name in options}
     return cases.ComparisonRequest(**same | made)
 
