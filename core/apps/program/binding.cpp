@@ -15,8 +15,7 @@ void bind_program(nb::module_& m) {
     op.def(
         "__init__",
         [](program::Op* place, std::string_view code, std::string_view algorithm, std::uint32_t peer, std::uint32_t tag,
-           std::uint32_t which, double size_m, double size_n, double size_k, std::uint32_t line,
-           double error) {
+           std::uint32_t which, double size_m, double size_n, double size_k, std::uint32_t line, double error) {
             new (place) program::Op{.code = of_word<program::Code>("code", code),
                                     .algorithm = of_word<program::Algorithm>("algorithm", algorithm),
                                     .peer = peer,

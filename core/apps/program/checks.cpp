@@ -74,6 +74,7 @@ void Parameters::check_op(const Op& op, const List& list, std::size_t members) c
             check_number("ops.n", op.n, 0.0, most_sd);
             check_number("ops.error", op.error, 0.0, most_sd);
             check_number("ops.tag", op.tag, 0U, 0U);
+            below("ops.line", op.line, lines.size());
         } else {
             check_number("ops.n", op.n > 0.0 ? op.m / op.n : 0.0, 0.0, static_cast<double>(most_requests));
         }

@@ -1,6 +1,5 @@
 #include "apps/program/measured.hpp"
 
-#include "apps/program/simulation.hpp"
 #include "rng/elementary.hpp"
 #include "rng/philox.hpp"
 
@@ -35,7 +34,7 @@ bool is_of(Side side, bool is_root) { return side == Side::all || (side == Side:
 double MeasuredCalls::seconds(const Op& op, std::size_t nth) const {
     double seconds_s = op.k;
     if (errors_) {
-        const std::uint32_t line = number_of(parameters_.lines[op.line]);
+        const std::uint32_t line = number_of(lines_[op.line]);
         seconds_s *= factor(rng::normal({seeds_.day, line, error_stream, 0}), op.error);
     }
     return noise_ ? seconds_s * factor(rng::normal({seeds_.run, op.which, call_stream, nth}), op.n) : seconds_s;

@@ -2,21 +2,23 @@
 // Collective operations that take what single calls of them took on the machine itself: they move no messages. Who
 // waits for whom is MPI's: all for all, all for the root, or the root for all; then each takes the time of a call.
 
+#include "apps/program/op.hpp"
 #include "models/machine.hpp"
 #include "mpi/collectives_steps.hpp"
 
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace lepaute::program {
 
-struct Op;
-struct Parameters;
-
 class MeasuredCalls {
 public:
-    MeasuredCalls(const Parameters& parameters, mpi::Engine& engine, models::Seeds seeds, const models::Layers& layers)
-        : parameters_(parameters), engine_(engine), seeds_(seeds), noise_(layers.noise), errors_(layers.collectives) {}
+    /// lines: of the program's text.
+    MeasuredCalls(const std::vector<std::string>& lines, mpi::Engine& engine, models::Seeds seeds,
+                  const models::Layers& layers)
+        : lines_(lines), engine_(engine), seeds_(seeds), noise_(layers.noise), errors_(layers.collectives) {}
 
     /// One member's side of `op`, of which `k` is the mean in seconds, `n` the standard deviation of its logarithm from
     /// call to call, and `error` that of the mean, which all calls of a line share.
@@ -31,7 +33,7 @@ private:
     };
     [[nodiscard]] double seconds(const Op& op, std::size_t nth) const;
 
-    const Parameters& parameters_;
+    const std::vector<std::string>& lines_;
     mpi::Engine& engine_;
     models::Seeds seeds_;
     bool noise_;

@@ -131,7 +131,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     engine.use_agents(std::move(of_agents));
     engine.trace() = std::move(trace);
     engine.report_to(progress);
-    Program program(parameters, agents, engine, day, {parameters, engine, seeds, layers});
+    Program program(parameters, agents, engine, day, {parameters.lines, engine, seeds, layers});
     try {
         result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     } catch (const mpi::Deadlock&) {

@@ -182,8 +182,7 @@ def _measure(
     """
     from lepaute.measure.archive.mpi_campaign import facts
     from lepaute.measure.comparison.libraries import named_libraries
-    from lepaute.measure.comparison.measuring import asked_place
-    from lepaute.measure.comparison.recorded import campaign_for
+    from lepaute.measure.comparison.measuring import asked_place, campaign_for
     from lepaute.measure.comparison.sessions import measure_sessions, session_archives
 
     asked_place(measuring.hostfile, where["scheduler"], where["request"], measuring.ranks_per_node)

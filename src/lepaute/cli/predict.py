@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.against import Alternative, Compared, alternatives, compared_with
+from lepaute.cli.against import Alternative, Compared, alternatives, both_measured, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.measured_collectives import both_measured
 from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, answer_in, json_text, note, progress_bar

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.measured_collectives import read_measured
 from lepaute.cli.options import COMBINATIONS, flags_of, is_given, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
@@ -16,6 +15,7 @@ from lepaute.kit.options import TIME, option_field, options_of, word_of
 from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, settings_of
 from lepaute.kit.text import ranks_text, seconds
+from lepaute.simulate.apps.replay.collectives import MeasuredFile
 
 if TYPE_CHECKING:
     from lepaute.simulate import Application, Layers, Mapping, PredictionRequest
@@ -243,6 +243,16 @@ def applications_of(
         options = f"{missing[0].name} {missing[0].argument.upper()} and further options{instead}"
         raise InputError(f"no run of {application.about.title} is described: give {options}")
     return list(dict.fromkeys(application(**read_measured(values | one)) for one in each)), False
+
+
+def read_measured(values: dict[str, Any]) -> dict[str, Any]:
+    """Values of options, the calls of an archive in the place of its name. Raises InputError, ArchiveError."""
+    file = values.get("collectives")
+    if not isinstance(file, MeasuredFile):
+        return values
+    from lepaute.measure.compare.summaries import measured_calls
+
+    return values | {"collectives": measured_calls(file.path, file.library or None)}
 
 
 def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:

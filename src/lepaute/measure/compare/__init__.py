@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison as Comparison
     from lepaute.measure.compare.comparison import archives as archives
     from lepaute.measure.compare.comparison import by_ranks as by_ranks
-    from lepaute.measure.compare.library_calls import measured_calls as measured_calls
+    from lepaute.measure.compare.summaries import measured_calls as measured_calls
     from lepaute.measure.compare.verdicts import Verdict as Verdict
 
 __getattr__, __dir__, __all__ = public_names(__name__)
