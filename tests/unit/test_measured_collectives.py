@@ -163,6 +163,6 @@ def test_a_campaign_for_a_recording_has_its_cases(tmp_path: Path) -> None:
         f"not measured: {what} of the time in collective calls"
         for what in ("MPI_Bcast of 2 ranks, 5.0 %", "MPI_Comm_split, 3.0 %")
     )
-    alone = write(tmp_path / "alone.parquet", [call(rank, "Bcast", 0, 1.0, comm=rank) for rank in range(2)])
+    alone = write(tmp_path / "alone.parquet", [call(rank, "Bcast", 0, 1.0, comm=1 + rank) for rank in range(2)])
     with pytest.raises(InputError, match="has no blocking collective call of all its ranks"):
         campaign_for(alone)
