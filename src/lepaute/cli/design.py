@@ -415,10 +415,8 @@ def collective(
     most, known = parse_size(max_bytes, "--max-bytes"), designs.messages
     design = designs.collective_design(
         table.seed,
-        operations=operations.split(",")
-        if operations is not None
-        else designs.messages.SIZED + designs.messages.UNSIZED,
-        sizes_bytes=[size for size in designs.messages.SIZES_BYTES if size <= most],
+        operations=operations.split(",") if operations is not None else known.SIZED + known.UNSIZED,
+        sizes_bytes=[size for size in known.SIZES_BYTES if size <= most],
         ranks=numbers_of(ranks, "--ranks"),
         replications=replications,
     )
