@@ -1,6 +1,5 @@
 """`lepaute archive`: what an archive holds, whether it is whole, what differs between two, and its files."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from lepaute.cli.terminal import json_text, say
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.text import counted, size_text
+from lepaute.kit.text import caveat_line, counted, size_text
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.extraction import extract as extract_members
 from lepaute.measure.archive.metadata import COMPLETE
@@ -31,7 +30,7 @@ def show(
     members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
-    from lepaute.measure.archive.screen import first_screen
+    from lepaute.measure.archive.screen import first_facts
 
     archive = Archive.open(file)
     listed = archive.members()
@@ -39,19 +38,15 @@ def show(
         sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
         print(json_text({"id": archive.id, "metadata": archive.metadata, "members": sizes}))
         return
-    status, *lines = first_screen(archive, _width(), details=details)
-    say(status, 2, "good" if archive.about.outcome == COMPLETE else "bad")
-    say("\n".join(lines))
+    answer, facts = first_facts(archive, details=details)
+    say(answer, 2, "good" if archive.about.outcome == COMPLETE else "bad")
+    for name, text in facts:
+        say(f"  {name:<11}{text}", 13)
+    if warnings := archive.about.warnings:
+        lines = [f"warning: {text}" for text in warnings]
+        say("\n".join(lines) if details else caveat_line(warnings, terminal_columns()))
     if members:
         say("\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {at}" for at, m in listed.items())]), 16)
-
-
-def _width() -> int:
-    """Columns of a screen of an archive, which is not as wide as a wide terminal."""
-    from lepaute.measure.archive.screen import WIDTH
-
-    columns = terminal_columns()
-    return min(columns, WIDTH) if sys.stdout.isatty() else columns
 
 
 @app.command()
@@ -154,7 +149,7 @@ def diff(
         }
         print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
-        lines = comparison_lines(comparison, unread, everything=everything, width=_width())
+        lines = comparison_lines(comparison, unread, everything=everything, width=terminal_columns())
         known = [f"{side}: {archive.path}  {archive.id[:12]}" for side, archive in zip("AB", archives, strict=True)]
         say("\n".join([comparison_sentence(comparison), *known, *lines]))
     return 1 if exit_code and not comparison.same else 0
