@@ -149,7 +149,7 @@ def diff(
         }
         print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
-        lines = comparison_lines(comparison, unread, everything=everything, width=terminal_columns())
+        lines = comparison_lines(comparison, unread, everything=everything)
         known = [f"{side}: {archive.path}  {archive.id[:12]}" for side, archive in zip("AB", archives, strict=True)]
         say("\n".join([comparison_sentence(comparison), *known, *lines]))
     return 1 if exit_code and not comparison.same else 0
