@@ -169,8 +169,7 @@ def alternatives(
             usual_engine(other.application).on(conditions).prepare(other.application)
         except InputError as error:
             raise InputError(f"--against {text[:80]}: {error}") from None
-        of_each = operation_by_operation(applications[0], other.application)
-        result += [other, *(replace(other, **each) for each in of_each)]
+        result += [other, *_operation_by_operation(applications[0], other)]
     return result
 
 
@@ -240,8 +239,8 @@ def both_measured(applications: "list[Application]", against: Sequence[str]) -> 
         replayed: Any = applications[0]
         libraries = facts(Archive.open(file.path)).libraries
         recorded = library_of(replayed.recorded_with)
-        same = [each.label for each in libraries if library_of(each.family) == recorded]
-        first, *others = sorted((each.label for each in libraries), key=lambda label: label not in same)
+        same = [library.label for library in libraries if library_of(library.family) == recorded]
+        first, *others = sorted((library.label for library in libraries), key=lambda label: label not in same)
         if file.library and file.library == first:
             first, others = others[0] if others else first, [first]
         if not file.library and len(others) != 1:
@@ -253,16 +252,13 @@ def both_measured(applications: "list[Application]", against: Sequence[str]) -> 
     return applications, texts
 
 
-def operation_by_operation(reference: "Application", other: "Application") -> list[dict[str, Any]]:
-    """Of two replays that take the measured calls of two libraries, fields of an `Alternative` for each operation of
-    several, which it takes from the other one."""
-    before, after = getattr(reference, _COLLECTIVES, None), getattr(other, _COLLECTIVES, None)
+def _operation_by_operation(reference: Any, other: Alternative) -> list[Alternative]:
+    """Where both are replays that take the measured calls of two libraries, of several operations: the reference with a
+    single one of the other library."""
+    before, after = (getattr(replay, _COLLECTIVES, None) for replay in (reference, other.application))
     if not (isinstance(before, MeasuredCalls) and isinstance(after, MeasuredCalls)):
         return []
-    replayed: Any = reference
-    measured = {one.code for one in before.calls} & {one.code for one in after.calls}
-    codes = [code for code in replayed.operations if code in measured]
-    if len(codes) < 2:
-        return []
-    changed = [replace(replayed, collectives=before.except_for(code, after)) for code in codes]
-    return [{"application": each, "value": str(each.collectives)} for each in changed]
+    measured = {call.code for call in before.calls} & {call.code for call in after.calls}
+    codes = [code for code in reference.operations if code in measured]
+    replays = [replace(reference, collectives=before.except_for(code, after)) for code in codes if len(codes) > 1]
+    return [replace(other, application=replay, value=str(replay.collectives)) for replay in replays]

@@ -23,7 +23,7 @@ from lepaute.simulate.platform import load_platform, shipped_names
 from lepaute.simulate.platform.io import ALIASES
 from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
 from lepaute.simulate.platform.schema import platform_text
-from lepaute.simulate.platform.summary import one_line, summary
+from lepaute.simulate.platform.summary import facts, in_one_line, one_line, summary
 
 app = App(help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True)
 
@@ -59,8 +59,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
-    from lepaute.simulate.platform.summary import facts, in_one_line
-
     if as_json and as_yaml:
         raise InputError("give either --json or --yaml")
     platform = load_platform(name)
@@ -85,7 +83,6 @@ def check(
 ) -> None:
     """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
     from lepaute.measure.fit.observations.calls import MODELLED
-    from lepaute.simulate.platform.summary import in_one_line
 
     try:
         platform = load_platform(file)

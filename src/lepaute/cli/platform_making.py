@@ -21,11 +21,12 @@ from lepaute.kit.quantities import factor_of, parse_size
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import load_platform
-from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
+from lepaute.simulate.platform.data_sheet import DataSheet, dgemm_rate, platform_from, what_is_given
 from lepaute.simulate.platform.io import parse_platform, with_population
 from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import platform_text
+from lepaute.simulate.platform.summary import facts, in_one_line
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.population.coefficients import Coefficients
@@ -85,7 +86,6 @@ def messages(
     from lepaute.measure.fit.duration_tables import read_durations
     from lepaute.measure.fit.ping_pongs import ping_pong_of, with_ping_pong
     from lepaute.measure.fit.segment_report import sentence
-    from lepaute.simulate.platform.summary import facts
 
     files = [(file, inside) for file, inside in ((between, False), (within, True)) if file is not None]
     if not files:
@@ -242,9 +242,6 @@ def tell_written(
     **further: Any,
 ) -> None:
     """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
-    from lepaute.simulate.platform.data_sheet import dgemm_rate
-    from lepaute.simulate.platform.summary import facts, in_one_line
-
     of_platform = dict(facts(platform))
     wanted = ("assumed", "between nodes", "inside a node", "network", "nodes")
     given = {name for name, _ in more}

@@ -24,7 +24,7 @@ from lepaute.kit.options import TIME, option_field
 from lepaute.kit.quantities import settings_of
 from lepaute.kit.text import counted
 from lepaute.measure.idle_nodes import NodeHistory, NodeTests, Settings, records_held
-from lepaute.measure.schedulers import batch_system
+from lepaute.measure.schedulers import batch_system, scheduler
 from lepaute.measure.shipped import shipped_experiments
 
 if TYPE_CHECKING:
@@ -186,7 +186,6 @@ def health(
     regressions are those of `lepaute watch test`. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """
-    from lepaute.measure.schedulers import scheduler
     from lepaute.watch.alarms.worth_a_look import LABEL
     from lepaute.watch.named_nodes import nodes_named, nodes_text, the_node
     from lepaute.watch.report.summary import EXIT_STATUS

@@ -98,41 +98,26 @@ def _changes(key: tuple[str, str], a: Mapping[str, Value], b: Mapping[str, Value
     """
     if a == b:
         return
-    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]] = {}
-    for node in a.keys() & b.keys():
-        if a[node] != b[node]:
-            _pair(pairs, a[node], b[node], [node], [node])
-    alone_a, alone_b = {n: v for n, v in a.items() if n not in b}, {n: v for n, v in b.items() if n not in a}
-    left_a = {node: value for node, value in alone_a.items() if value not in b.values()}
-    left_b = {node: value for node, value in alone_b.items() if value not in a.values()}
+    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    rows: list[tuple[Value | None, Value | None, list[str], list[str]]]
+    rows = [(a[node], b[node], [node], [node]) for node in a.keys() & b.keys() if a[node] != b[node]]
     values_a, values_b = set(a.values()), set(b.values())
-    if left_a and len(values_b) <= 1:
-        for value, nodes in _by_value(left_a):
-            _pair(pairs, value, next(iter(values_b), None), nodes, list(b))
-    elif left_b and len(values_a) <= 1:
-        for value, nodes in _by_value(left_b):
-            _pair(pairs, next(iter(values_a), None), value, list(a), nodes)
+    alone_a = _by_value({node: value for node, value in a.items() if node not in b and value not in values_b})
+    alone_b = _by_value({node: value for node, value in b.items() if node not in a and value not in values_a})
+    if alone_a and len(values_b) <= 1:
+        rows += [(value, next(iter(values_b), None), nodes, list(b)) for value, nodes in alone_a]
+    elif alone_b and len(values_a) <= 1:
+        rows += [(next(iter(values_a), None), value, list(a), nodes) for value, nodes in alone_b]
     else:
-        for value, nodes in _by_value(left_a):
-            _pair(pairs, value, None, nodes, [])
-        for value, nodes in _by_value(left_b):
-            _pair(pairs, None, value, [], nodes)
+        rows += [(value, None, nodes, []) for value, nodes in alone_a]
+        rows += [(None, value, [], nodes) for value, nodes in alone_b]
+    for old, new, nodes_a, nodes_b in rows:
+        pairs[old, new][0].extend(nodes_a)
+        pairs[old, new][1].extend(nodes_b)
     group, what = key
     ordered = sorted(pairs.items(), key=lambda item: -len(item[1][0]) - len(item[1][1]))
     for (old, new), (nodes_a, nodes_b) in ordered[:_MAX_PAIRS]:
         yield Change(group, what, folded(filter(None, nodes_a)), folded(filter(None, nodes_b)), old, new)
-
-
-def _pair(
-    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]],
-    a: Value | None,
-    b: Value | None,
-    nodes_a: list[str],
-    nodes_b: list[str],
-) -> None:
-    known_a, known_b = pairs.setdefault((a, b), ([], []))
-    known_a.extend(nodes_a)
-    known_b.extend(nodes_b)
 
 
 #: Without --all: lines of a group, lines of a text's difference, characters of a value, of such a line, of a change.
@@ -188,11 +173,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
     def within(things: Sequence[Uneven]) -> list[dict[str, Any]]:
         return [
-            {
-                "group": thing.group,
-                "what": thing.what,
-                "values": [{"nodes": nodes, "value": json(value)} for nodes, value in thing.values],
-            }
+            asdict(thing) | {"values": [{"nodes": nodes, "value": json(value)} for nodes, value in thing.values]}
             for thing in things
         ]
 

@@ -88,14 +88,14 @@ class MeasuredCalls:
 
     def except_for(self, code: str, other: "MeasuredCalls") -> "MeasuredCalls":
         """These, with the calls of one operation from others."""
-        calls = [one for one in self.calls if one.code != code] + [one for one in other.calls if one.code == code]
+        calls = [call for call in self.calls if call.code != code] + [call for call in other.calls if call.code == code]
         return MeasuredCalls(f"{other.name} for {code} alone", self.rules, tuple(calls))
 
     def call(self, code: str, size_bytes: float, members: int) -> MeasuredCall | None:
         """By straight lines of logarithms over those of sizes, and below the smallest as that; None beyond the largest,
         and where nothing was measured."""
         known = _by_size(self).get((code, members), ())
-        at = bisect_left(known, size_bytes, key=lambda one: one.size_bytes)
+        at = bisect_left(known, size_bytes, key=lambda call: call.size_bytes)
         if at == len(known):
             return None
         above = known[at]
@@ -112,8 +112,8 @@ class MeasuredCalls:
 def _by_size(calls: MeasuredCalls) -> dict[tuple[str, int], list[MeasuredCall]]:
     """By operation and members, sizes increasing."""
     result: dict[tuple[str, int], list[MeasuredCall]] = {}
-    for one in sorted(calls.calls):
-        result.setdefault((one.code, one.members), []).append(one)
+    for call in sorted(calls.calls):
+        result.setdefault((call.code, call.members), []).append(call)
     return result
 
 
