@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import App, AsJson, Details, Force, argument
+from lepaute.cli.options import App, AsJson, Details, Force, argument, option
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
@@ -27,7 +25,7 @@ def show(
     file: File,
     details: Details = False,
     as_json: AsJson = False,
-    members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
+    members: Annotated[bool, option("All members, with their sizes.", "--members")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
     from lepaute.measure.archive.screen import first_facts
@@ -86,10 +84,8 @@ def _facts(archive: Archive) -> dict[str, object]:
 @app.command()
 def extract(
     file: File,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to.", show_default=False)],
-    members: Annotated[
-        list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
-    ] = None,
+    output: Annotated[Path, option("Where to.", "-o", "--output", metavar="FOLDER", show_default=False)],
+    members: Annotated[list[str] | None, argument("[MEMBER...]", "Members or folders of them; default: all.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -107,7 +103,7 @@ def extract(
 
 @app.command()
 def close(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")],
+    folder: Annotated[Path, argument("FOLDER.work", "What an interrupted run left.")],
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -132,8 +128,8 @@ def diff(
     first: Annotated[Path, argument("A", "An archive.")],
     second: Annotated[Path, argument("B", "Another one.")],
     as_json: AsJson = False,
-    everything: Annotated[bool, typer.Option("--all", help="Every difference in full.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
+    everything: Annotated[bool, option("Every difference in full.", "--all")] = False,
+    exit_code: Annotated[bool, option("Exit status 1 where the setups differ.", "--exit-code")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
     from lepaute.measure.archive.comparison import compare, comparison_json, comparison_lines, comparison_sentence

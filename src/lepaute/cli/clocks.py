@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, reject_other_options
+from lepaute.cli.options import (
+    DETAILS_HELP,
+    FORCE_HELP,
+    argument,
+    arguments_of,
+    option,
+    refuse_options,
+    reject_other_options,
+)
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import json_text, note, notes_printed, progress_bar, say, tell
 from lepaute.errors import InputError
@@ -87,18 +95,17 @@ def command(
     context: typer.Context,
     what: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[LIBRARY]",
-            help="The MPI library, as lepaute compare names one (openmpi, mpich, a prefix, a compiler wrapper); "
+        argument(
+            "[LIBRARY]",
+            "The MPI library, as lepaute compare names one (openmpi, mpich, a prefix, a compiler wrapper); "
             "default: that of the mpicc on PATH. ARCHIVE.zip: says what a measurement holds.",
-            show_default=False,
         ),
     ] = None,
     *,
     options: ClockOptions,
     request: Request,
     answer: ClockAnswer,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("clocks.zip"),
+    output: Annotated[Path, option("Archive to write.", "--output", "-o")] = Path("clocks.zip"),
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
 ) -> None:

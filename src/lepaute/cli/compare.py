@@ -10,7 +10,7 @@ import typer
 
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.entry import LIBRARY_FAILED
-from lepaute.cli.options import arguments_of, is_given, refuse_options, reject_other_options
+from lepaute.cli.options import argument, arguments_of, is_given, option, refuse_options, reject_other_options
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -35,18 +35,17 @@ def command(
     context: typer.Context,
     libraries: Annotated[
         list[str],
-        typer.Argument(
-            metavar="LIBRARY...",
-            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
+        argument(
+            "LIBRARY...",
+            "A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
             "Archives (LEFT.zip RIGHT.zip, or one of each session): compares what they hold. Two files, or LABEL=FILE, "
             "of what the OSU or the Intel MPI benchmarks printed: compares these as far as they go.",
-            show_default=False,
         ),
     ],
     measuring: MeasureOptions,
     options: CompareOptions,
     request: Request,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("comparison.zip"),
+    output: Annotated[Path, option("Archive to write.", "--output", "-o")] = Path("comparison.zip"),
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
 ) -> None:

@@ -18,7 +18,9 @@ from lepaute.cli.options import (
     Details,
     Force,
     PictureFile,
+    argument,
     flags_of,
+    option,
     refuse_options,
     with_options_of,
 )
@@ -112,16 +114,16 @@ def dgemm(
     values: dict[str, Any],
     table: Table,
     general: GeneralSizes,
-    rows: Annotated[int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MAX_ROWS)] = None,
+    rows: Annotated[int | None, option("How many calls; not with log-product.", min=1, max=MAX_ROWS)] = None,
     content: Annotated[
-        str | None, typer.Option(help="What the operands hold, a factor: random,constant,sequential,masked:40.")
+        str | None, option("What the operands hold, a factor: random,constant,sequential,masked:40.")
     ] = None,
     warm: Annotated[
-        str | None, typer.Option(help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1.")
+        str | None, option("A factor: 0 for operands at a random place, 1 for operands just used; 0,1.")
     ] = None,
-    target: Annotated[str | None, typer.Option("--for", metavar="hpl", help="Sizes of this application: hpl.")] = None,
+    target: Annotated[str | None, option("Sizes of this application: hpl.", "--for", metavar="hpl")] = None,
     platform: Annotated[
-        str | None, typer.Option("--platform", "-p", help="Where it runs, for the shares of time; else like dahu.")
+        str | None, option("Where it runs, for the shares of time; else like dahu.", "--platform", "-p")
     ] = None,
 ) -> None:
     """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
@@ -210,7 +212,7 @@ class Factors:
         return factors
 
 
-Count = Annotated[int, typer.Option(help="How many treatments.", min=1, show_default=False)]
+Count = Annotated[int, option("How many treatments.", min=1, show_default=False)]
 
 
 @app.command()
@@ -224,10 +226,8 @@ def factorial(factors: Factors, table: Table) -> None:
 def fractional(
     factors: Factors,
     table: Table,
-    generator: Annotated[
-        list[str] | None, typer.Option("--generator", "-g", help="Two-level fraction: d=a*b*c.")
-    ] = None,
-    count: Annotated[int | None, typer.Option(help="How many treatments.", min=1)] = None,
+    generator: Annotated[list[str] | None, option("Two-level fraction: d=a*b*c.", "--generator", "-g")] = None,
+    count: Annotated[int | None, option("How many treatments.", min=1)] = None,
 ) -> None:
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
     _write_treatments(partial(designs.fractional, generators=generator or ()), factors, count, table)
@@ -253,10 +253,10 @@ def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: in
 @app.command()
 @with_options_of(Factors, "factors", leave_out=("factor", "replications"), make=dict)
 def mix(
-    files: Annotated[list[Path], typer.Argument(help="Designs.", metavar="FILE...")],
+    files: Annotated[list[Path], argument("FILE...", "Designs.")],
     table: Table,
     factors: dict[str, Any],
-    kinds: Annotated[str | None, typer.Option(help="Names of a first column `kind`: memory,network.")] = None,
+    kinds: Annotated[str | None, option("Names of a first column `kind`: memory,network.")] = None,
 ) -> None:
     """One table of several designs, shuffled across all of them; what a design has not is empty in its rows."""
     check_outputs({"--output": table.output}, inputs=files, force=table.force)
@@ -265,7 +265,7 @@ def mix(
     table.write(design if blocks is None else designs.blocks(design, count=blocks, seed=table.seed))
 
 
-File = Annotated[Path, typer.Argument(help="A design.", show_default=False)]
+File = Annotated[Path, argument("FILE", "A design.")]
 
 
 @app.command()
@@ -343,7 +343,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-MaxBytes = Annotated[str, typer.Option(help="Largest message.")]
+MaxBytes = Annotated[str, option("Largest message.")]
 
 
 @app.command()
@@ -355,9 +355,9 @@ def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
 @app.command()
 def ring(
     table: Table,
-    ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2, max=1_000_000)] = 2,
+    ranks: Annotated[int, option("Ranks in the ring.", min=2, max=1_000_000)] = 2,
     sizes: Annotated[
-        int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
+        int, option("Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
     ] = 16,
     max_bytes: MaxBytes = "64M",
 ) -> None:
@@ -369,9 +369,9 @@ def ring(
 @app.command(name="hpl-step")
 def hpl_step(
     table: Table,
-    rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
-    nb: Annotated[str, typer.Option(help="Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
-    max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
+    rows: Annotated[int, option("How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
+    nb: Annotated[str, option("Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
+    max_n: Annotated[int, option("Order of the largest matrix.", max=2**31 - 1)] = 8000,
 ) -> None:
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
     table.write(designs.hpl_step_design(table.seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
@@ -380,12 +380,12 @@ def hpl_step(
 @app.command()
 def memory(
     table: Table,
-    max_bytes: Annotated[str, typer.Option(help="Largest buffer; the smallest has 1 KiB.")] = "64M",
-    strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
-    element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
-    unrolls: Annotated[str, typer.Option(help="How often the loop is unrolled.")] = "1,8",
-    allocations: Annotated[int, typer.Option(help="Buffers of each size.", min=1, max=10_000)] = 4,
-    replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
+    max_bytes: Annotated[str, option("Largest buffer; the smallest has 1 KiB.")] = "64M",
+    strides: Annotated[str, option("Every how many elements one is read.")] = "1,2,4,8,16",
+    element_bytes: Annotated[str, option("Widths of an element.")] = "4,8,16",
+    unrolls: Annotated[str, option("How often the loop is unrolled.")] = "1,8",
+    allocations: Annotated[int, option("Buffers of each size.", min=1, max=10_000)] = 4,
+    replications: Annotated[int, option("Rows of each combination.", min=1)] = 1,
 ) -> None:
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
     most = parse_size(max_bytes, "--max-bytes")
@@ -406,10 +406,10 @@ def memory(
 @app.command()
 def collective(
     table: Table,
-    operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
-    max_bytes: Annotated[str, typer.Option(help="Largest message; sizes are powers of 4.")] = "16M",
-    ranks: Annotated[str, typer.Option("-np", "--np", "--ranks", help="Numbers of ranks: 2,4,8.")] = "2",
-    replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
+    operations: Annotated[str | None, option("Some of the operations: bcast,barrier. Default: all.")] = None,
+    max_bytes: Annotated[str, option("Largest message; sizes are powers of 4.")] = "16M",
+    ranks: Annotated[str, option("Numbers of ranks: 2,4,8.", "-np", "--np", "--ranks")] = "2",
+    replications: Annotated[int, option("Rows of each combination.", min=1)] = 20,
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
     most, known = parse_size(max_bytes, "--max-bytes"), designs.messages

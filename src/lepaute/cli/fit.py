@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
-from lepaute.cli.options import AsJson, Details, Force, is_given, page_option
+from lepaute.cli.options import AsJson, Details, Force, argument, is_given, page_option
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
@@ -168,7 +168,7 @@ class FitOptions:
 
 def fit(
     context: typer.Context,
-    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
+    archives: Annotated[list[Path], argument("ARCHIVE...", "calibrations of one machine")],
     options: FitOptions,
     report: Report = None,
     details: Details = False,

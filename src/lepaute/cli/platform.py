@@ -7,7 +7,7 @@ import typer
 
 from lepaute.cli import platform_making
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force
+from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force, argument, option
 from lepaute.cli.platform_making import doubts, tell_written
 from lepaute.cli.simulation import platform_names
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, say, tell, warn
@@ -50,11 +50,8 @@ def list_platforms(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A shipped platform, or a platform file.", autocompletion=platform_names),
-    ],
-    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print the platform file itself.")] = False,
+    name: Annotated[str, argument("NAME", "A shipped platform, or a platform file.", autocompletion=platform_names)],
+    as_yaml: Annotated[bool, option("Print the platform file itself.", "--yaml")] = False,
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +74,7 @@ def show(
 
 @app.command()
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A platform file (or a shipped name).")],
+    file: Annotated[str, argument("FILE", "A platform file (or a shipped name).")],
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,10 +109,10 @@ def check(
 
 @app.command("export")
 def export_platform(
-    name: Annotated[str, typer.Argument(metavar="FILE", help="A platform file, or a shipped platform.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT.xml", help="The file to write.")],
+    name: Annotated[str, argument("FILE", "A platform file, or a shipped platform.")],
+    output: Annotated[Path, option("The file to write.", "-o", "--output", metavar="OUT.xml")],
     every_route: Annotated[
-        bool, typer.Option("--every-route", help="Write each route, for latencies and shares of links as modelled.")
+        bool, option("Write each route, for latencies and shares of links as modelled.", "--every-route")
     ] = False,
     details: Details = False,
     as_json: AsJson = False,
@@ -144,9 +141,9 @@ def export_platform(
 
 @app.command("import")
 def import_platform(
-    file: Annotated[Path, typer.Argument(metavar="SIMGRID.xml", help="A platform of SimGrid, calibrated for SMPI.")],
+    file: Annotated[Path, argument("SIMGRID.xml", "A platform of SimGrid, calibrated for SMPI.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT.yaml", help="The file to write; default: print it.")
+        Path | None, option("The file to write; default: print it.", "-o", "--output", metavar="OUT.yaml")
     ] = None,
     details: Details = False,
     as_json: AsJson = False,

@@ -11,7 +11,7 @@ import typer
 
 from lepaute.cli.against import Alternative, Compared, alternatives, both_measured, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
+from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, option, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, answer_in, json_text, note, progress_bar
 from lepaute.errors import InputError
@@ -86,7 +86,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         placement: Placement,
         traces: TraceFiles,
         options: PredictOptions,
-        fidelity: Annotated[str, typer.Option(help=f"{', '.join(fidelities)} or {last}")] = "auto",
+        fidelity: Annotated[str, option(f"{', '.join(fidelities)} or {last}")] = "auto",
         details: Details = False,
     ) -> None:
         outputs = {**files.outputs, "--plot": files_of(options.plot), **traces.outputs}

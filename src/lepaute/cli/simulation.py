@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import COMBINATIONS, flags_of, is_given, refuse_options
+from lepaute.cli.options import COMBINATIONS, flags_of, is_given, option, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.options import TIME, option_field, options_of, word_of
@@ -33,7 +33,7 @@ def platform_names() -> list[str]:
 
 
 PLATFORM_HELP = "a platform file, or the name of a shipped one"
-PlatformName = Annotated[str, typer.Option("--platform", "-p", help=PLATFORM_HELP, autocompletion=platform_names)]
+PlatformName = Annotated[str, option(PLATFORM_HELP, "--platform", "-p", autocompletion=platform_names)]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force, PictureFile, argument, page_option
+from lepaute.cli.options import App, AsJson, Details, Force, PictureFile, argument, option, page_option
 from lepaute.cli.terminal import json_text, note, tell, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
@@ -51,15 +51,14 @@ File = Annotated[Path, argument("FILE", "A trace (Parquet).")]
 
 def record(
     words: Annotated[list[str], argument("-- mpirun ... PROGRAM", "The command to run.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
+    output: Annotated[Path, option("The trace to write.", "--output", "-o")] = Path("trace.parquet"),
     mpicc: Annotated[
-        Path | None,
-        typer.Option(help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."),
+        Path | None, option("The program's MPI library, by its compiler, prefix or name; by default that of mpirun.")
     ] = None,
-    dat: Annotated[Path | None, typer.Option(help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
-    solve: Annotated[int, typer.Option(help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
+    dat: Annotated[Path | None, option("Input file of xhpl-lepaute; by default HPL.dat.")] = None,
+    solve: Annotated[int, option("Which of the runs in HPL.dat, from 1.", min=1)] = 1,
     every_call: Annotated[
-        bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
+        bool, option("Record each unsuccessful probe, instead of merging successive ones.", "--every-call")
     ] = False,
     force: Force = False,
 ) -> None:
@@ -105,10 +104,10 @@ def show(file: File, as_json: AsJson = False) -> None:
 def gantt(
     file: File,
     output: PictureFile,
-    ranks: Annotated[str | None, typer.Option(help="Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
-    steps: Annotated[str | None, typer.Option(help="First and last panel to draw, such as 10-12.")] = None,
-    low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
-    high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
+    ranks: Annotated[str | None, option("Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
+    steps: Annotated[str | None, option("First and last panel to draw, such as 10-12.")] = None,
+    low_s: Annotated[float | None, option("Draw from this time on, in seconds.", "--from")] = None,
+    high_s: Annotated[float | None, option("Draw up to this time, in seconds.", "--to")] = None,
     force: Force = False,
 ) -> None:
     """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
@@ -126,12 +125,11 @@ def gantt(
 @app.command()
 def convert(
     file: Annotated[Path, argument("FOREIGN", "A file or folder of another program.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet to write.", show_default=False)],
+    output: Annotated[Path, option("The Parquet to write.", "--output", "-o", show_default=False)],
     flop_rate: Annotated[
         float | None,
-        typer.Option(
-            metavar="FLOP/S",
-            help="Of smpirun -trace-ti: flop/s at which it counted (smpi/host-speed); by default dgemm's.",
+        option(
+            "Of smpirun -trace-ti: flop/s at which it counted (smpi/host-speed); by default dgemm's.", metavar="FLOP/S"
         ),
     ] = None,
     force: Force = False,
@@ -152,7 +150,7 @@ def convert(
 @app.command()
 def perfetto(
     file: File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The JSON or JSON.gz to write.", show_default=False)],
+    output: Annotated[Path, option("The JSON or JSON.gz to write.", "--output", "-o", show_default=False)],
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
@@ -162,7 +160,7 @@ def perfetto(
 
 @app.command()
 def otf2(
-    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
+    file: File, output: Annotated[Path, option("The folder to make.", "--output", "-o", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
     check_output_folder(output, "--output")
@@ -174,7 +172,7 @@ def otf2(
 def breakdown(
     file: File,
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Also a picture with bars, .png or .svg.")] = None,
+    plot: Annotated[Path | None, option("Also a picture with bars, .png or .svg.")] = None,
     report: Annotated[Path | None, page_option("Also write a page with all calls over time.")] = None,
     details: Details = False,
     force: Force = False,
@@ -196,7 +194,7 @@ def breakdown(
 def analyze(
     file: File,
     platform: Annotated[
-        str | None, typer.Option("--platform", "-p", help="Also the efficiencies of its replay on this platform.")
+        str | None, option("Also the efficiencies of its replay on this platform.", "--platform", "-p")
     ] = None,
     as_json: AsJson = False,
     report: Annotated[Path | None, page_option("Also write a page with pictures and all tables.")] = None,
@@ -226,10 +224,10 @@ def compare(
     left: Annotated[Path, argument("LEFT", "A trace.")],
     right: Annotated[Path, argument("RIGHT", "Another trace of the same program.")],
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Also a picture, .png or .svg.")] = None,
+    plot: Annotated[Path | None, option("Also a picture, .png or .svg.")] = None,
     report: Annotated[Path | None, page_option("Also write a page: the finding, pictures, all calls.")] = None,
     force: Force = False,
-    same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
+    same: Annotated[bool, option("Exit with status 1 if calls, order or sizes differ.", "--same")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[left, right], force=force)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, refuse_options
+from lepaute.cli.options import AsJson, argument, option, refuse_options
 from lepaute.cli.run import workload_parameters
 from lepaute.cli.terminal import json_text, note, say
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
@@ -64,7 +64,7 @@ class NodeTestOptions:
 
 def run(
     experiment: Annotated[
-        str, typer.Argument(metavar="[EXPERIMENT]", help="what `lepaute run` runs on each node: a name or a script")
+        str, argument("[EXPERIMENT]", "what `lepaute run` runs on each node: a name or a script", show_default=True)
     ] = "node-test",
     store: Place = None,
     *,
@@ -168,16 +168,15 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
 def health(
     context: typer.Context,
     nodes: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NODES...", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
+        list[str] | None, argument("NODES...", "such as n3 or n[1-16]; default: this node as Slurm names it")
     ] = None,
     store: Place = None,
     cluster: Cluster = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="drain regressed nodes of Slurm, once a confirmation run has confirmed it")
+        bool, option("drain regressed nodes of Slurm, once a confirmation run has confirmed it", "--drain")
     ] = False,
-    most: Annotated[str, typer.Option(metavar="N|X%", help="nodes that may be drained by Lepaute at a time")] = "5%",
-    partition: Annotated[str | None, typer.Option(metavar="NAME", help="of the nodes that --most counts")] = None,
+    most: Annotated[str, option("nodes that may be drained by Lepaute at a time", metavar="N|X%")] = "5%",
+    partition: Annotated[str | None, option("of the nodes that --most counts", metavar="NAME")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Says whether nodes have regressed; exit status 1 if one has.

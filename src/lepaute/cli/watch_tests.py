@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details, page_option
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details, argument, option, page_option
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say
 from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of, end_of, opened, stage
 from lepaute.errors import InputError
@@ -117,7 +115,7 @@ def run_tests(
     tested: TestOptions,
     options: ReportOptions,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE...", help="added first; without a store tested, and not kept")
+        list[Path] | None, argument("FILE...", "added first; without a store tested, and not kept")
     ] = None,
     store: Place = None,
 ) -> int:
@@ -245,8 +243,8 @@ def chosen_values(
 def replay(
     tested: TestOptions,
     store: Place = None,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="first day to show")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DATE", help="last day to show")] = None,
+    since: Annotated[str | None, option("first day to show", metavar="DATE")] = None,
+    until: Annotated[str | None, option("last day to show", metavar="DATE")] = None,
     report: Annotated[Path | None, page_option("a page: what would have been found, and when")] = None,
     details: Details = False,
 ) -> None:
