@@ -108,9 +108,7 @@ class CompareOptions:
     left: str | None = option_field(None, "The library to compare, where archives hold more than two.", metavar="LABEL")
     right: str | None = option_field(None, "The one to compare it with.", metavar="LABEL")
     fail_if_slower: float | None = option_field(
-        None,
-        "End with status 1 where the right library is shown to take longer by more, 3 where a row is not tested.",
-        **SHARE,
+        None, "Status 1 where the right library is shown to take longer by more, 3 where a row is not tested.", **SHARE
     )
     baseline: list[str] | None = option_field(
         None,

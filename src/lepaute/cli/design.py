@@ -116,14 +116,12 @@ def dgemm(
     general: GeneralSizes,
     rows: Annotated[int | None, option("How many calls; not with log-product.", min=1, max=MAX_ROWS)] = None,
     content: Annotated[
-        str | None, option("What the operands hold, a factor: random,constant,sequential,masked:40.")
+        str | None, option("Contents of operands, a factor: random,constant,sequential,masked:40.")
     ] = None,
-    warm: Annotated[
-        str | None, option("A factor: 0 for operands at a random place, 1 for operands just used; 0,1.")
-    ] = None,
+    warm: Annotated[str | None, option("A factor: 0: operands at a random place, 1: operands just used; 0,1.")] = None,
     target: Annotated[str | None, option("Sizes of this application: hpl.", "--for", metavar="hpl")] = None,
     platform: Annotated[
-        str | None, option("Where it runs, for the shares of time; else like dahu.", "--platform", "-p")
+        str | None, option("Where it runs, for shares of time; else as dahu.", "--platform", "-p")
     ] = None,
 ) -> None:
     """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
@@ -356,9 +354,7 @@ def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
 def ring(
     table: Table,
     ranks: Annotated[int, option("Ranks in the ring.", min=2, max=1_000_000)] = 2,
-    sizes: Annotated[
-        int, option("Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
-    ] = 16,
+    sizes: Annotated[int, option("Message sizes of each operation, in all conditions.", min=1, max=100_000)] = 16,
     max_bytes: MaxBytes = "64M",
 ) -> None:
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""

@@ -145,17 +145,13 @@ class FitOptions:
         None, "auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated", metavar="FORM"
     )
     network_condition: str = option_field(
-        "",
-        "messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
-        metavar="CONDITION",
+        "", "messages measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks alone", metavar="CONDITION"
     )
     plot: Path | None = option_field(
         None, "picture of a memory hierarchy (of an experiment), .png or .svg", metavar="FILE"
     )
     factor: list[str] | None = option_field(
-        None,
-        "a column of an experiment's observations to test besides those of its design; may be repeated",
-        metavar="COLUMN",
+        None, "a column of an experiment's observations to test besides its design's; may be repeated", metavar="COLUMN"
     )
     column: str | None = option_field(None, "result of an experiment to compare; default: duration_s", metavar="COLUMN")
 

@@ -35,11 +35,9 @@ def command(
         Path | None,
         option("A recording to compare the calls with; exit status 1: differs.", "--check", metavar="TRACE"),
     ] = None,
-    recorded_on: Annotated[
-        str | None, option("The platform of the recordings: a file, or the name of a shipped one.")
-    ] = None,
+    recorded_on: Annotated[str | None, option("Platform of the recordings: a file, or a shipped one.")] = None,
     explain: Annotated[
-        bool, option("Also print each call's rules, alternatives that hold, and computing.", "--explain")
+        bool, option("Also print rules of each call, alternatives, and computing.", "--explain")
     ] = False,
     as_json: AsJson = False,
     force: Force = False,

@@ -111,9 +111,7 @@ def check(
 def export_platform(
     name: Annotated[str, argument("FILE", "A platform file, or a shipped platform.")],
     output: Annotated[Path, option("The file to write.", "-o", "--output", metavar="OUT.xml")],
-    every_route: Annotated[
-        bool, option("Write each route, for latencies and shares of links as modelled.", "--every-route")
-    ] = False,
+    every_route: Annotated[bool, option("Write each route: latencies and links as modelled.", "--every-route")] = False,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,
@@ -143,7 +141,7 @@ def export_platform(
 def import_platform(
     file: Annotated[Path, argument("SIMGRID.xml", "A platform of SimGrid, calibrated for SMPI.")],
     output: Annotated[
-        Path | None, option("The file to write; default: print it.", "-o", "--output", metavar="OUT.yaml")
+        Path | None, option("File to write; else it is printed.", "-o", "--output", metavar="OUT.yaml")
     ] = None,
     details: Details = False,
     as_json: AsJson = False,

@@ -62,9 +62,7 @@ def messages(
     name: Annotated[str, argument("PLATFORM", "a platform file, or the name of a shipped one")],
     between: Annotated[Path | None, option("ping-pong of two nodes: OSU, Intel, CSV", metavar="FILE")] = None,
     within: Annotated[Path | None, option("ping-pong of two ranks of one node", metavar="FILE")] = None,
-    eager: Annotated[
-        str | None, option("largest eager message of the MPI library; default: the largest jump", metavar="SIZE")
-    ] = None,
+    eager: Annotated[str | None, option("largest eager message; default: at the largest jump", metavar="SIZE")] = None,
     unit: Annotated[str, option("of durations where a file tells none: s, ms, us, ns", metavar="UNIT")] = "",
     x: Annotated[str, option("of CSV: the column of sizes", metavar="COLUMN")] = "",
     y: Annotated[str, option("the column of half round trips", metavar="COLUMN")] = "",
@@ -140,21 +138,17 @@ def synthesize(
 
 def population(
     sources: Annotated[
-        list[Path], argument("TABLE|ARCHIVE...", "a table of coefficients, or calibrations of several days")
+        list[Path], argument("TABLE|ARCHIVE...", "a table of coefficients, or calibrations of some days")
     ],
     of: Annotated[str, option("platform that gets the population")],
     kernel: Annotated[str, option("kernel that the coefficients are of")] = "dgemm",
-    threads: Annotated[
-        int, option("threads that ran a call of the table", "--threads-per-rank", min=1, metavar="T")
-    ] = 1,
+    threads: Annotated[int, option("threads of a call of the table", "--threads-per-rank", min=1, metavar="T")] = 1,
     groups: Annotated[int, option("groups of nodes, at most", min=1, max=8)] = 4,
     draw: Annotated[str, option("what a run draws: none, days or nodes-and-days")] = "days",
     mcmc: Annotated[bool, option("also sample the posterior (needs the extra mcmc)", "--mcmc")] = False,
     seed: Annotated[int | None, option("of the sampling by --mcmc; default: 1")] = None,
     output: Output = Path("with-population.yaml"),
-    plot: Annotated[
-        Path | None, option("picture of pairs of coefficients and the groups, .png or .svg", metavar="FILE")
-    ] = None,
+    plot: Annotated[Path | None, option("picture of coefficients and the groups, .png or .svg", metavar="FILE")] = None,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,

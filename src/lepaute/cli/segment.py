@@ -30,14 +30,10 @@ def command(
     unit: Annotated[str, option("if the file tells none: s, ms, us, ns, MB/s, Gb/s", metavar="UNIT")] = "",
     x: Annotated[str, option("of CSV: the column of sizes", metavar="COLUMN")] = "",
     y: Annotated[str, option("the column of durations, or of rates", metavar="COLUMN")] = "",
-    where: Annotated[
-        list[str] | None, option("of CSV: only these rows; may be repeated", metavar="COLUMN=VALUE")
-    ] = None,
+    where: Annotated[list[str] | None, option("of CSV: only these rows; repeatable", metavar="COLUMN=VALUE")] = None,
     table: Annotated[str, option("of several tables those whose name contains this", metavar="NAME")] = "",
     breakpoints: Annotated[int | None, option("default: as many as the data prove", metavar="N")] = None,
-    objective: Annotated[
-        str, option("log: relative errors, no negative coefficient; weighted, ordinary", metavar="WHICH")
-    ] = "log",
+    objective: Annotated[str, option("log: relative, no negative terms; weighted, ordinary", metavar="WHICH")] = "log",
     plot: Annotated[Path | None, option("picture of points and lines, .png or .svg", metavar="FILE")] = None,
     report: Annotated[Path | None, page_option("page: where, how sure, what each line is")] = None,
     details: Details = False,

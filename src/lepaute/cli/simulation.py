@@ -54,9 +54,7 @@ class Simulation:
         None, "time between calibration and run, such as 30min or 2h; default: both in one session", **TIME
     )
     any: bool = option_field(
-        False,
-        "of any run, which may meet the slow state of the machine; default: of undisturbed runs",
-        name="any/--undisturbed",
+        False, "of any run, which may meet the slow state; default: of undisturbed runs", name="any/--undisturbed"
     )
 
     @property

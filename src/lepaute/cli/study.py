@@ -83,9 +83,7 @@ def command_of(question: str) -> Callable[..., None]:
 def tune(
     file: StudyFile,
     options: StudyOptions,
-    real_runs: Annotated[
-        int | None, option("correct the simulation by at most N runs of the real HPL on this machine")
-    ] = None,
+    real_runs: Annotated[int | None, option("correct the simulation by at most N runs of the real HPL here")] = None,
     other_machine: Annotated[
         bool, option("with --real-runs: even if the platform describes another machine", "--other-machine")
     ] = False,

@@ -57,9 +57,7 @@ def record(
     ] = None,
     dat: Annotated[Path | None, option("Input file of xhpl-lepaute; by default HPL.dat.")] = None,
     solve: Annotated[int, option("Which of the runs in HPL.dat, from 1.", min=1)] = 1,
-    every_call: Annotated[
-        bool, option("Record each unsuccessful probe, instead of merging successive ones.", "--every-call")
-    ] = False,
+    every_call: Annotated[bool, option("Record each unsuccessful probe, merging none.", "--every-call")] = False,
     force: Force = False,
 ) -> None:
     """Runs a program under MPI and records its MPI and BLAS calls, at some 50 nanoseconds a call.
@@ -194,7 +192,7 @@ def breakdown(
 def analyze(
     file: File,
     platform: Annotated[
-        str | None, option("Also the efficiencies of its replay on this platform.", "--platform", "-p")
+        str | None, option("Also efficiencies of a replay on this platform.", "--platform", "-p")
     ] = None,
     as_json: AsJson = False,
     report: Annotated[Path | None, page_option("Also write a page with pictures and all tables.")] = None,

@@ -78,9 +78,7 @@ def cost(
     store: Place = None,
     cluster: Cluster = None,
     platform_node: Annotated[int | None, option("number in the platform; default: at the end of its name")] = None,
-    grid_without: Annotated[
-        str | None, option("grid of the job without the node; default: the fastest", metavar="PxQ")
-    ] = None,
+    grid_without: Annotated[str | None, option("grid without the node; default: the fastest", metavar="PxQ")] = None,
     fidelity: Annotated[str, option("auto, full or sampled")] = "auto",
     details: Details = False,
     as_json: AsJson = False,

@@ -84,12 +84,10 @@ def add(
     reason: Annotated[str, option("what happened", "--reason", metavar="TEXT")],
     date: Annotated[str, option("takes effect at 00:00 UTC on this date", "--date", metavar="DATE")],
     store: Place = None,
-    cluster: Annotated[
-        str | None, option("cluster of the nodes, or all; needed where several fit", metavar="NAME")
-    ] = None,
+    cluster: Annotated[str | None, option("their cluster, or all; needed where several fit", metavar="NAME")] = None,
     kind: Annotated[str, option("platform (what is measured) or protocol (how)", "--type")] = "platform",
     outlier: Annotated[
-        str | None, option("an outlier instead of an event: keep this job out of the reference", metavar="JOB")
+        str | None, option("an outlier, no event: keep this job out of the reference", metavar="JOB")
     ] = None,
     author: Author = None,
     as_json: AsJson = False,

@@ -167,14 +167,10 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
 
 def health(
     context: typer.Context,
-    nodes: Annotated[
-        list[str] | None, argument("NODES...", "such as n3 or n[1-16]; default: this node as Slurm names it")
-    ] = None,
+    nodes: Annotated[list[str] | None, argument("NODES...", "such as n3 or n[1-16]; default: this node")] = None,
     store: Place = None,
     cluster: Cluster = None,
-    drain: Annotated[
-        bool, option("drain regressed nodes of Slurm, once a confirmation run has confirmed it", "--drain")
-    ] = False,
+    drain: Annotated[bool, option("drain regressed nodes of Slurm, once another run confirms it", "--drain")] = False,
     most: Annotated[str, option("nodes that may be drained by Lepaute at a time", metavar="N|X%")] = "5%",
     partition: Annotated[str | None, option("of the nodes that --most counts", metavar="NAME")] = None,
     as_json: AsJson = False,

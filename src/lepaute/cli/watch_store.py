@@ -116,15 +116,9 @@ def ingest(
     cluster: Annotated[str, option("cluster the nodes belong to", metavar="NAME")] = "",
     file_format: Annotated[str | None, option("reframe, hpl or csv; default: recognised", "--format")] = None,
     node: Annotated[str, option("node name to use instead of the one in the file")] = "",
-    mapping: Annotated[
-        Path | None, option("YAML that describes the columns of a CSV file; default: by its heading")
-    ] = None,
-    date: Annotated[
-        str | None, option("of HPL and CSV without a date: 2026-01-31 or 2026-01-31T07:24, UTC", metavar="DATE")
-    ] = None,
-    file_date: Annotated[
-        bool, option("take the date of the file's last change for HPL and CSV without one", "--file-date")
-    ] = False,
+    mapping: Annotated[Path | None, option("YAML that describes the columns of a CSV; default: its heading")] = None,
+    date: Annotated[str | None, option("of HPL and CSV without one: 2026-01-31[T07:24], UTC", metavar="DATE")] = None,
+    file_date: Annotated[bool, option("of HPL and CSV without a date: the file's last change", "--file-date")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Adds measurements from files to the store, which is created if missing.

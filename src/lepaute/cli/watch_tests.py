@@ -114,9 +114,7 @@ class ReportOptions:
 def run_tests(
     tested: TestOptions,
     options: ReportOptions,
-    files: Annotated[
-        list[Path] | None, argument("FILE...", "added first; without a store tested, and not kept")
-    ] = None,
+    files: Annotated[list[Path] | None, argument("FILE...", "added first; without a store tested, not kept")] = None,
     store: Place = None,
 ) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.

@@ -105,7 +105,7 @@ class DataSheet:
     cores_per_socket: int = option_field(MISSING, "given with the sockets", name="cores")
     dgemm_flops: float | None = option_field(
         None,
-        "flop/s of a core in dgemm while all cores compute, such as 45G",
+        "flop/s of a core in dgemm while all compute, such as 45G",
         name="dgemm",
         metavar="RATE",
         quantity=flops_of,

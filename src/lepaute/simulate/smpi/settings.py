@@ -30,7 +30,7 @@ class ProgramSettings:
     )
     memory_share: float | None = option_field(
         None,
-        "fraction of the program's own computing that is bound by memory, 0 to 1, instead of that run",
+        "share of the program's own computing bound by memory, 0 to 1, instead of that run",
         minimum=0.0,
         maximum=1.0,
     )
