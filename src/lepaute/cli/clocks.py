@@ -42,17 +42,13 @@ PLATFORM = "dahu-2020-01"
 class ClockOptions:
     """What is measured, or simulated."""
 
-    ranks: int | None = option_field(
-        None, "Ranks; default: 2 here, on nodes one on each slot.", name="np", also=("--ranks",)
-    )
+    ranks: int | None = option_field(None, "Ranks; default: 2 here, on nodes all slots.", name="np", also=("--ranks",))
     methods: str = option_field("SKaMPI,Netgauge,JK,HCA,HCA2,HCA3", "Which methods are measured.", metavar="METHOD,...")
     after: str = option_field(
         "0,5,10,20", "When the errors are looked at, after each synchronisation; the first is 0.", metavar="TIME,..."
     )
     clock: str = option_field("clock_gettime", "MPI_Wtime, clock_gettime or rdtscp.", metavar="CLOCK")
-    mpiruns: int | None = option_field(
-        None, "Starts of mpirun; default: as many as the budget allows, or 20 simulated ones."
-    )
+    mpiruns: int | None = option_field(None, "Starts of mpirun; default: as many as --budget allows; simulated 20.")
     budget_s: float = option_field("5min", "Time for all mpiruns together.", **TIME)
     simulate: str | None = option_field(
         None,
@@ -60,9 +56,7 @@ class ClockOptions:
         "or 64,1,0.05.",
         metavar="RANKS,PPM[,PPM]",
     )
-    platform: str | None = option_field(
-        None, f"Platform of a simulation; default: {PLATFORM}.", name="platform", also=("-p",)
-    )
+    platform: str | None = option_field(None, f"To simulate; default: {PLATFORM}.", name="platform", also=("-p",))
     ranks_per_node: int | None = option_field(None, "Ranks on each node.", minimum=1)
     hostfile: Path | None = option_field(None, "Nodes and ranks of each, by ssh: lines as host slots=N or host:N.")
     seed: int = option_field(1, "Seed of the order of methods, and of simulated clocks.", minimum=0)

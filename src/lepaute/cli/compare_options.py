@@ -79,9 +79,7 @@ class MeasureOptions:
     clock_method: str = option_field("HCA", "SKaMPI, Netgauge, JK, HCA, HCA2 or HCA3.", metavar="METHOD")
     cold: bool = option_field(False, "Overwrite the private last-level cache before each call.")
     warm_up: int = option_field(5, "Calls before each batch; kept, with negative numbers.")
-    limit_s: float | None = option_field(
-        None, "Time after which an mpirun is ended; default: in proportion to its trial.", **TIME
-    )
+    limit_s: float | None = option_field(None, "Time after which an mpirun is ended; default: by its trial.", **TIME)
     seed: int = option_field(1, "Seed of sizes and of every order.", minimum=0)
     sessions: int = option_field(
         1, "Sessions, an archive each (NAME-1.zip and so on); the verdict is over these, from three on.", minimum=1

@@ -195,9 +195,7 @@ class Factors:
         also=("-f",),
     )
     replications: int = option_field(1, "Rows of each treatment (in each block).", minimum=1)
-    blocks: int | None = option_field(
-        None, "Blocks, one after the other, each with every treatment, shuffled.", minimum=1
-    )
+    blocks: int | None = option_field(None, "Successive blocks, each with every treatment, shuffled.", minimum=1)
 
     def levels(self) -> "dict[Names, Factor]":
         """The factors, parsed; raises DesignError for one that is given twice."""

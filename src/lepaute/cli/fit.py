@@ -55,9 +55,7 @@ class CalibrateOptions:
         None, "Nodes of each switch; default: as Slurm knows them.", metavar="NODES;NODES...", parse=switches_of
     )
     seed: int = option_field(1, "Seed of the designs and of their order.", minimum=0)
-    budget_s: float | None = option_field(
-        None, "Time for all, fits included; default: 4min, or what the fewest blocks take.", **TIME
-    )
+    budget_s: float | None = option_field(None, "Time with all fits; default: 4min, or for the fewest blocks.", **TIME)
     precision: float | None = option_field(
         None, "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.", **SHARE
     )
@@ -147,9 +145,7 @@ class FitOptions:
     network_condition: str = option_field(
         "", "messages measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks alone", metavar="CONDITION"
     )
-    plot: Path | None = option_field(
-        None, "picture of a memory hierarchy (of an experiment), .png or .svg", metavar="FILE"
-    )
+    plot: Path | None = option_field(None, "picture of an experiment's memory hierarchy, .png or .svg", metavar="FILE")
     factor: list[str] | None = option_field(
         None, "a column of an experiment's observations to test besides its design's; may be repeated", metavar="COLUMN"
     )

@@ -138,7 +138,7 @@ def synthesize(
 
 def population(
     sources: Annotated[
-        list[Path], argument("TABLE|ARCHIVE...", "a table of coefficients, or calibrations of some days")
+        list[Path], argument("TABLE|ARCHIVE...", "a table of coefficients, or calibrations of several days")
     ],
     of: Annotated[str, option("platform that gets the population")],
     kernel: Annotated[str, option("kernel that the coefficients are of")] = "dgemm",

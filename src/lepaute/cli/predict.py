@@ -43,9 +43,7 @@ class PredictOptions:
         "FIELD=VALUE: also with this parameter, such as nb=256, or platform=NAME, mapping=random or a field of the "
         "platform as --set takes it, and the ratio",
     )
-    parts: bool | None = option_field(
-        None, "break down the interval by cause; default: only if quick", name="parts/--no-parts"
-    )
+    parts: bool | None = option_field(None, "split the interval by cause; default: if quick", name="parts/--no-parts")
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
     plot: Path | None = option_field(
         None, "a picture of the distribution, or of all combinations; .png, .svg, or without an ending both"

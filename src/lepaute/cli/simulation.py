@@ -42,14 +42,10 @@ class Simulation:
 
     platform: str = option_field(MISSING, PLATFORM_HELP, also=("-p",), complete=platform_names)
     settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
-    runs: int | None = option_field(
-        None, "simulated runs; default: 12 to 100, as many as are quick; 10 of an emulated program"
-    )
+    runs: int | None = option_field(None, "simulated runs; default: 12 to 100, as many as are quick; emulations: 10")
     seed: int = option_field(1, "run i uses seed + i")
     without: str | None = option_field(None, "layers of uncertainty that are not drawn, such as days,noise; or all")
-    transfer: Path | None = option_field(
-        None, "YAML file of prediction errors seen in earlier studies, which widen the interval"
-    )
+    transfer: Path | None = option_field(None, "YAML of prediction errors of earlier studies, which widen the interval")
     lag_s: float | None = option_field(
         None, "time between calibration and run, such as 30min or 2h; default: both in one session", **TIME
     )

@@ -40,9 +40,7 @@ SIMULATED_RUNS = 20
 class StudyOptions:
     """How a study is run; None where the study itself decides."""
 
-    output: Path | None = option_field(
-        None, "folder of all results; default: STUDY.results", also=("-o",), metavar="DIR"
-    )
+    output: Path | None = option_field(None, "folder of results; default: STUDY.results", also=("-o",), metavar="DIR")
     resume: bool = option_field(False, "continue in the folder: only what is missing is simulated")
     scheduler: str | None = option_field(
         None, "where it runs: threads, local (processes) or slurm; default: by how long it takes"

@@ -126,9 +126,7 @@ def convert(
     output: Annotated[Path, option("The Parquet to write.", "--output", "-o", show_default=False)],
     flop_rate: Annotated[
         float | None,
-        option(
-            "Of smpirun -trace-ti: flop/s at which it counted (smpi/host-speed); by default dgemm's.", metavar="FLOP/S"
-        ),
+        option("Of smpirun -trace-ti: its flop/s (smpi/host-speed); default: dgemm's.", metavar="FLOP/S"),
     ] = None,
     force: Force = False,
 ) -> None:

@@ -38,9 +38,7 @@ class StateOptions:
     """Of what the state of the node is seen."""
 
     factor: str | None = option_field(None, "a rate of dgemm, or a duration")
-    since_s: float | None = option_field(
-        None, "of its state now; else of the regression that stands, or 5 jobs", **DATE
-    )
+    since_s: float | None = option_field(None, "of its state now; else of the open regression, or 5 jobs", **DATE)
     latest: int | None = option_field(None, "jobs of the state now, instead of --since", minimum=1)
 
     def __post_init__(self) -> None:

@@ -43,9 +43,7 @@ _LATE_INTERVALS = 2.0
 class NodeTestOptions:
     """Which nodes are tested, when, and by what jobs."""
 
-    archives: Path = option_field(
-        Path("node-tests"), "for archives and logs; the nodes must see it as well", metavar="FOLDER"
-    )
+    archives: Path = option_field(Path("node-tests"), "for archives and logs; the nodes see it too", metavar="FOLDER")
     cluster: str = option_field("", "cluster the nodes belong to", metavar="NAME")
     scheduler: str = option_field("slurm", "slurm")
     partition: str | None = option_field(None, "partition of Slurm", metavar="NAME")

@@ -51,15 +51,11 @@ class TestOptions:
 
     node: str | None = option_field(None, NODES_HELP, metavar="SET")
     cluster: str | None = option_field(None, "only this cluster", metavar="NAME")
-    factor: list[str] | None = option_field(
-        None, "a factor, or several tested as one vector, as 'a & b'; default: every factor"
-    )
+    factor: list[str] | None = option_field(None, "a factor, or several as one vector, as 'a & b'; default: every one")
     windows: tuple[int, ...] = option_field(
         "1,5", "test the mean of the latest R jobs", name="window", metavar="R,...", quantity=numbers_of
     )
-    confidence: float = option_field(
-        "99.99%", "confidence level of one test: p-values below 1 - SHARE are flagged", **SHARE
-    )
+    confidence: float = option_field("99.99%", "confidence of a test: p-values below 1 - SHARE are flagged", **SHARE)
     pooled: bool = option_field(False, "pool the covariance over all machines of a cluster")
     csv: Path | None = option_field(None, "write every test to this file, one row each")
     force: bool = option_field(False, FORCE_HELP)
@@ -99,9 +95,7 @@ def _vector_of(text: str) -> tuple[str, ...]:
 class ReportOptions:
     """What is reported, and what is a false alarm."""
 
-    since_s: float | None = option_field(
-        None, "show suspicious tests from this date on; default: the last 7 days of data", **DATE
-    )
+    since_s: float | None = option_field(None, "suspicious tests from this date on; default: the last 7 days", **DATE)
     until_s: float | None = option_field(None, "ignore jobs after this date", metavar="DATE", quantity=end_of)
     level: float | None = option_field(None, "accepted share of false alarms; 5%, fixed by the first test", **SHARE)
     least_change: float | None = option_field(

@@ -220,13 +220,13 @@ def campaign_for(recording: Path) -> RecordedCampaign:
         else:
             unmeasured_s["calls of further sizes"] += time_s
     reduced = [size for operation, size in chosen if operation in cases.REDUCTIONS]
-    whole = (name for name in _DATATYPES if not any(size % cases.DATATYPES[name] for size in reduced))
+    fitting = (name for name in _DATATYPES if not any(size % cases.DATATYPES[name] for size in reduced))
     rows_of = [(operation, cases.BLOCKING, size) for operation, size in chosen]
     return RecordedCampaign(
         survey.ranks,
         tuple(rows_of),
         tuple(row for row, case in zip(rows_of, chosen, strict=True) if took_s[case] >= DECIDING_SHARE * total_s),
-        next(whole),
+        next(fitting),
         tuple(
             f"not measured: {name}, {percent(time_s / total_s)} of the time in collective calls"
             for name, time_s in unmeasured_s.most_common()

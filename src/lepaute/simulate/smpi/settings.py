@@ -20,9 +20,7 @@ class ProgramSettings:
 
     time_pattern: str | None = option_field(None, PATTERN_HELP)
     fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
-    private: list[str] | None = option_field(
-        None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"
-    )
+    private: list[str] | None = option_field(None, "WHERE[@FIRST-LAST]: not folded; WHERE: file.c[:LINE] or a function")
     shared_globals: bool = option_field(False, "global variables are the same for all ranks")
     computing: str = option_field("measured", "outside of BLAS and LAPACK: measured here, or none")
     contention: bool = option_field(
