@@ -12,33 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lepaute.errors import DesignError
-from lepaute.measure.design import (
-    blocks,
-    dgemm_design,
-    fractional,
-    full_factorial,
-    hpl_step_design,
-    latin_hypercube,
-    log_uniform,
-    log_uniform_product,
-    mix,
-    p2p_design,
-    sample,
-    uniform,
-    uniform_product,
-)
+from lepaute.measure import design as designs
+from lepaute.measure.design import sizes as size_draws
 from lepaute.measure.design.columns import is_text
 from lepaute.measure.design.factors import factors_of
 from lepaute.measure.design.grammar import factor_text, parse_factor
-from lepaute.measure.design.sizes import (
-    Draws,
-    log_uniform_bytes,
-    permutations_within,
-    shuffled,
-    stratified_log_uniform,
-    stratified_uniform,
-    triple_of_product,
-)
 from lepaute.measure.design.table import parse_design
 
 seeds = st.integers(0, 2**64 - 1)
@@ -56,11 +34,13 @@ def laws(draw: st.DrawFn) -> Any:
     if kind == "levels":
         return draw(levels)
     if kind == "whole":
-        return uniform(*sorted(draw(st.tuples(whole, whole))))
+        return designs.uniform(*sorted(draw(st.tuples(whole, whole))))
     if kind == "real":
-        return uniform(*sorted(map(float, draw(st.tuples(real, real)))))
+        return designs.uniform(*sorted(map(float, draw(st.tuples(real, real)))))
     bounds = sorted(draw(st.tuples(st.integers(1, 2**63 - 1), st.integers(1, 2**63 - 1))))
-    return log_uniform(*bounds) if kind == "log whole" else log_uniform(float(bounds[0]), float(bounds[1]))
+    return (
+        designs.log_uniform(*bounds) if kind == "log whole" else designs.log_uniform(float(bounds[0]), float(bounds[1]))
+    )
 
 
 any_factors = st.dictionaries(names, laws(), min_size=1, max_size=5)
@@ -70,7 +50,7 @@ any_factors = st.dictionaries(names, laws(), min_size=1, max_size=5)
 @settings(max_examples=60)
 @given(any_factors, st.integers(1, 12), st.integers(1, 3), st.none() | st.integers(1, 3), seeds)
 def test_what_is_written_is_read_back_with_the_same_types(factors, count, replications, number, seed):
-    for make in (sample, latin_hypercube):
+    for make in (designs.sample, designs.latin_hypercube):
         design = make(factors, count=count, replications=replications, blocks=number, seed=seed)
         again = parse_design(design.to_csv(), "text")
         assert again == design
@@ -82,7 +62,7 @@ def test_what_is_written_is_read_back_with_the_same_types(factors, count, replic
 
 @given(small_factors, st.integers(1, 3), seeds)
 def test_every_combination_occurs_as_often_as_replications_say(factors, replications, seed):
-    design = full_factorial(factors, replications=replications, seed=seed)
+    design = designs.full_factorial(factors, replications=replications, seed=seed)
     counts = Counter(design.rows)
     # -0.0 and 0.0 are one key of a dict, and so are levels that differ by nothing else
     distinct = math.prod(len(set(given)) for given in factors.values())
@@ -93,10 +73,10 @@ def test_every_combination_occurs_as_often_as_replications_say(factors, replicat
 
 @given(small_factors, st.integers(1, 3), st.integers(1, 4), seeds)
 def test_each_block_holds_each_treatment_and_blocks_come_one_after_the_other(factors, replications, number, seed):
-    whole_design = full_factorial(factors, replications=replications, seed=seed)
+    whole_design = designs.full_factorial(factors, replications=replications, seed=seed)
     for design in (
-        full_factorial(factors, replications=replications, blocks=number, seed=seed),
-        blocks(whole_design, count=number, seed=seed),
+        designs.full_factorial(factors, replications=replications, blocks=number, seed=seed),
+        designs.blocks(whole_design, count=number, seed=seed),
     ):
         assert design.columns[0] == "block"
         size = len(whole_design)
@@ -111,15 +91,15 @@ def test_the_order_in_which_factors_are_listed_changes_the_columns_alone(factors
     keys = list(factors)
     shuffler.shuffle(keys)
     other = {key: factors[key] for key in keys}
-    for make in (sample, latin_hypercube):
+    for make in (designs.sample, designs.latin_hypercube):
         assert list(make(factors, count=5, seed=seed)) == list(make(other, count=5, seed=seed))
 
 
 @given(seeds, st.lists(st.integers()), st.integers(1, 2**64))
 def test_draws_stay_below_their_bound_and_shuffles_are_permutations(seed: int, items: list[int], bound: int) -> None:
-    draws = Draws(seed)
+    draws = size_draws.Draws(seed)
     assert all(0 <= draws.below(bound) < bound for _ in range(5))
-    for shuffle in (draws.shuffled(items), shuffled(np.random.default_rng(seed), items)):
+    for shuffle in (draws.shuffled(items), size_draws.shuffled(np.random.default_rng(seed), items)):
         assert sorted(shuffle) == sorted(items)
 
 
@@ -128,12 +108,12 @@ def test_draws_stay_below_their_bound_and_shuffles_are_permutations(seed: int, i
 @example(33, 3593, 1)  # log10(y) / 6 is 17.9999994 / 33
 def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int, seed: int, level_count: int) -> None:
     factors = {
-        "x": uniform(0.0, 1.0),
-        "y": log_uniform(1.0, 1e6),
-        "n": uniform(0, 1000 * count - 1),
+        "x": designs.uniform(0.0, 1.0),
+        "y": designs.log_uniform(1.0, 1e6),
+        "n": designs.uniform(0, 1000 * count - 1),
         "op": [f"op{i}" for i in range(level_count)],
     }
-    design = latin_hypercube(factors, count=count, seed=seed)
+    design = designs.latin_hypercube(factors, count=count, seed=seed)
 
     def one_in_each(positions: list[float]) -> bool:
         # Twelve digits are kept: a position at either edge of a stratum may lie that little outside.
@@ -150,9 +130,9 @@ def test_a_latin_hypercube_has_one_row_in_each_stratum_of_each_factor(count: int
 @given(seeds, st.lists(st.integers(30, 4000), min_size=2, max_size=5), st.booleans(), st.integers(1, 8))
 def test_products_are_spread_and_within_a_tenth_of_their_targets(seed, most, logarithmic, count):
     low, high = 100.0, max(200.0, 0.1 * math.prod(most))
-    make = log_uniform_product if logarithmic else uniform_product
+    make = designs.log_uniform_product if logarithmic else designs.uniform_product
     key = tuple(f"n{i}" for i in range(len(most)))
-    design = latin_hypercube({key: make(low, high, most=most)}, count=count, seed=seed)
+    design = designs.latin_hypercube({key: make(low, high, most=most)}, count=count, seed=seed)
     reached = sorted(math.prod(row) for row in design.rows)  # type: ignore[type-var]
     for row in design.rows:
         assert all(1 <= n <= bound for n, bound in zip(row, most, strict=True))  # type: ignore[operator]
@@ -169,9 +149,9 @@ def test_products_are_spread_and_within_a_tenth_of_their_targets(seed, most, log
 @settings(max_examples=40)
 @given(small_factors, small_factors, seeds)
 def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(one, two, seed):
-    first = full_factorial({f"a_{name}": given for name, given in one.items()}, seed=1)
-    second = full_factorial({f"b_{name}": given for name, given in two.items()}, seed=2)
-    mixed = mix(first, second, kinds=["one", "two"], seed=seed)
+    first = designs.full_factorial({f"a_{name}": given for name, given in one.items()}, seed=1)
+    second = designs.full_factorial({f"b_{name}": given for name, given in two.items()}, seed=2)
+    mixed = designs.mix(first, second, kinds=["one", "two"], seed=seed)
     assert parse_design(mixed.to_csv(), "text") == mixed
     for kind, part in (("one", first), ("two", second)):
         rows = [row for row in mixed if row["kind"] == kind]
@@ -185,7 +165,7 @@ def test_a_mix_keeps_every_row_of_its_parts_and_leaves_foreign_factors_empty(one
 def test_a_regular_fraction_is_orthogonal_and_its_words_multiply_to_one(count, data, seed):
     runs = data.draw(st.sampled_from([2**b for b in range(2, count) if 2**b > count]))
     keys = [f"f{i}" for i in range(count)]
-    design = fractional({key: [-1, 1] for key in keys}, count=runs, seed=seed)
+    design = designs.fractional({key: [-1, 1] for key in keys}, count=runs, seed=seed)
     assert len(set(design.rows)) == runs
     for i in range(count):
         for j in range(i):
@@ -201,7 +181,7 @@ def test_a_balanced_subset_has_every_level_equally_often(sizes: list[int], data:
     sizes = [*sizes, 3]  # not two levels everywhere, which would be a regular fraction
     runs = data.draw(st.integers(max(sizes), min(math.prod(sizes), 20)))
     factors: dict[Any, Any] = {f"f{i}": list(range(size)) for i, size in enumerate(sizes)}
-    design = fractional(factors, count=runs, seed=seed)
+    design = designs.fractional(factors, count=runs, seed=seed)
     assert design.header["method"] == "balanced"
     for name, given_levels in factors.items():
         counts = Counter(design.column(name))
@@ -220,7 +200,7 @@ def test_factors_of_values_and_of_tuples_come_back_from_their_text(factors: dict
 def test_any_text_is_a_factor_or_a_design_error(given_text: str) -> None:
     try:
         names_of, factor = parse_factor(given_text)
-        message = str(len(sample({names_of: factor}, count=2, seed=1)))
+        message = str(len(designs.sample({names_of: factor}, count=2, seed=1)))
     except DesignError as problem:
         message = str(problem)
     assert message.isprintable()
@@ -233,14 +213,14 @@ bounds = st.tuples(*[st.integers(20, 5000)] * 3)
 @given(seeds_of_draws, bounds, st.floats(0, 1))
 def test_a_triple_respects_its_bounds_and_comes_within_ten_percent_of_its_product(seed, most, position):
     product = 10 * math.exp(position * math.log(0.05 * math.prod(most)))  # below 10 integers are too far apart
-    triple = triple_of_product(np.random.default_rng(seed), product, most)
+    triple = size_draws.triple_of_product(np.random.default_rng(seed), product, most)
     assert all(1 <= size <= bound for size, bound in zip(triple, most, strict=True))
     assert abs(math.prod(triple) / product - 1) <= 0.1
 
 
 @given(st.tuples(*[st.integers(1, 30)] * 3), st.tuples(*[st.integers(1, 30)] * 3))
 def test_permutations_are_all_distinct_orders_within_the_bounds(triple, most):
-    found = permutations_within(triple, most)
+    found = size_draws.permutations_within(triple, most)
     assert len(set(found)) == len(found)
     for order in itertools.permutations(triple):
         assert (order in found) == all(size <= bound for size, bound in zip(order, most, strict=True))
@@ -248,7 +228,7 @@ def test_permutations_are_all_distinct_orders_within_the_bounds(triple, most):
 
 @given(seeds_of_draws, st.integers(0, 60), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_each_logarithmic_stratum_holds_exactly_one_value(seed: int, count: int, low: float, factor: float) -> None:
-    values = stratified_log_uniform(np.random.default_rng(seed), count, low, low * factor)
+    values = size_draws.stratified_log_uniform(np.random.default_rng(seed), count, low, low * factor)
     assert len(values) == count
     for stratum, value in enumerate(values):
         # 1e-9: rounding of the exponential at the edges of a stratum
@@ -261,7 +241,7 @@ def test_each_logarithmic_stratum_holds_exactly_one_value(seed: int, count: int,
 
 @given(seeds_of_draws, st.integers(1, 60), st.integers(1, 10_000), st.integers(0, 10_000))
 def test_stratified_integers_stay_in_their_range_and_rise(seed: int, count: int, low: int, width: int) -> None:
-    values = stratified_uniform(np.random.default_rng(seed), count, low, low + width)
+    values = size_draws.stratified_uniform(np.random.default_rng(seed), count, low, low + width)
     assert len(values) == count
     assert values == sorted(values)
     assert low <= values[0]
@@ -269,7 +249,7 @@ def test_stratified_integers_stay_in_their_range_and_rise(seed: int, count: int,
 
 
 def test_message_sizes_are_uniform_in_the_logarithm() -> None:
-    sizes = log_uniform_bytes(np.random.default_rng(20261121), 5000, 1, 64 << 20)
+    sizes = size_draws.log_uniform_bytes(np.random.default_rng(20261121), 5000, 1, 64 << 20)
     assert min(sizes) >= 1
     assert max(sizes) <= 64 << 20
     # Only above 1000 bytes, where rounding to whole bytes moves the logarithm by less than 0.001.
@@ -284,7 +264,7 @@ def test_message_sizes_are_uniform_in_the_logarithm() -> None:
 
 def test_given_the_product_the_three_sizes_follow_one_law() -> None:
     rng = np.random.default_rng(7)
-    triples = np.log([triple_of_product(rng, 1e7, (2000, 2000, 2000)) for _ in range(1500)])
+    triples = np.log([size_draws.triple_of_product(rng, 1e7, (2000, 2000, 2000)) for _ in range(1500)])
     for first, second in ((0, 1), (0, 2), (1, 2)):
         assert stats.ks_2samp(triples[:, first], triples[:, second]).pvalue > 1e-4
 
@@ -293,9 +273,9 @@ def test_given_the_product_the_three_sizes_follow_one_law() -> None:
 @given(seeds_of_draws)
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(seed: int) -> None:
     for make in (
-        lambda s: dgemm_design(s, products=8, product_range=(1e3, 1e6)),
-        lambda s: hpl_step_design(s, rows=6, max_n=2000),
-        lambda s: p2p_design(s, counts={"recv": 5, "wtime": 5}),
+        lambda s: designs.dgemm_design(s, products=8, product_range=(1e3, 1e6)),
+        lambda s: designs.hpl_step_design(s, rows=6, max_n=2000),
+        lambda s: designs.p2p_design(s, counts={"recv": 5, "wtime": 5}),
     ):
         assert make(seed).to_csv() == make(seed).to_csv()
         assert make(seed).rows != make(seed + 1).rows
@@ -307,7 +287,7 @@ block_sizes = st.lists(st.integers(1, 256), min_size=1, max_size=4, unique=True)
 @given(seeds_of_draws, st.integers(1, 40), block_sizes, st.integers(0, 6000), st.integers(1, 4), st.integers(0, 3))
 def test_every_matrix_of_a_step_has_room_for_its_steps_and_chunks(seed, rows, nbs, beyond, fewest, more):
     max_n = fewest * max(nbs) + beyond
-    design = hpl_step_design(seed, rows=rows, nbs=nbs, max_n=max_n, steps=(fewest, fewest + more))
+    design = designs.hpl_step_design(seed, rows=rows, nbs=nbs, max_n=max_n, steps=(fewest, fewest + more))
     assert len(design) == rows
     for row in design:
         m, n, nb, chunks, steps = (int(row[key]) for key in ("m", "n", "nb", "chunks", "steps"))
@@ -318,7 +298,7 @@ def test_every_matrix_of_a_step_has_room_for_its_steps_and_chunks(seed, rows, nb
 
 @given(seeds_of_draws, st.integers(2, 40), block_sizes)
 def test_block_sizes_have_as_many_steps_each_and_the_largest_and_a_smallest_matrix_are_there(seed, rows, nbs):
-    drawn = [(int(row["m"]), int(row["nb"])) for row in hpl_step_design(seed, rows=rows, nbs=nbs, max_n=3000)]
+    drawn = [(int(row["m"]), int(row["nb"])) for row in designs.hpl_step_design(seed, rows=rows, nbs=nbs, max_n=3000)]
     counts = [sum(nb == own for _, own in drawn) for nb in nbs]
     assert max(counts) - min(counts) <= 1
     assert max(m for m, _ in drawn) == 3000
@@ -326,7 +306,7 @@ def test_block_sizes_have_as_many_steps_each_and_the_largest_and_a_smallest_matr
 
 
 def test_rows_are_shuffled_kinds_interleaved() -> None:
-    operations = [operation for operation, _ in p2p_design(11).rows]
+    operations = [operation for operation, _ in designs.p2p_design(11).rows]
     runs = sum(a != b for a, b in itertools.pairwise(operations)) + 1
     # 720 rows of 7 kinds in random order: about 610 runs; sorted by kind there would be 7
     assert runs > 500

@@ -9,19 +9,8 @@ import pytest
 from scipy import stats
 
 from lepaute.errors import InputError
+from lepaute.measure.comparison import numbers as planned
 from lepaute.measure.comparison.cases import BLOCKING, NOTHING, Case
-from lepaute.measure.comparison.numbers import (
-    FIRST_MPIRUNS,
-    MAX_CALLS,
-    MAX_LEAD_S,
-    MIN_CALLS_AFTER_CUT,
-    SHARE_OF_CASES,
-    Numbers,
-    first_windows_ns,
-    mpiruns_for,
-    mpiruns_needed,
-    numbers_of_trial,
-)
 from lepaute.stats.stopping import calls_for_least_error, calls_for_median, median_sd_factor, values_needed
 
 PRECISION = 0.02
@@ -44,9 +33,9 @@ def test_the_mean_over_mpiruns_is_within_the_wanted_precision_in_95_of_100_campa
     truth = float(np.mean(_medians(rng, 0.0, call_sd, 20000, calls)))  # of a median of so many calls
     within, numbers = 0, []
     for _ in range(campaigns):
-        first = _medians(rng, mpirun_sd, call_sd, FIRST_MPIRUNS, calls)
+        first = _medians(rng, mpirun_sd, call_sd, planned.FIRST_MPIRUNS, calls)
         needed = values_needed(first.tolist(), log1p(PRECISION))
-        more = _medians(rng, mpirun_sd, call_sd, int(needed) - FIRST_MPIRUNS, calls)
+        more = _medians(rng, mpirun_sd, call_sd, int(needed) - planned.FIRST_MPIRUNS, calls)
         within += abs(float(np.mean([*first, *more])) - truth) <= log1p(PRECISION)
         numbers.append(needed)
     low = stats.binom.ppf(1e-5, campaigns, 0.95)
@@ -89,10 +78,10 @@ def test_one_value_tells_no_number() -> None:
 def test_as_many_mpiruns_as_nine_of_ten_cases_of_each_library_need() -> None:
     cases = [Case("Bcast", BLOCKING, size) for size in range(1, 11)]
     needed = {("a", case): float(10 * case.size_bytes) for case in cases}
-    assert SHARE_OF_CASES == 0.9
-    assert mpiruns_for(needed, 5) == 90
-    assert mpiruns_for({**needed, **{("b", case): 95.0 for case in cases}}, 5) == 95
-    assert mpiruns_for({("a", cases[0]): 2.0}, 5) == 5
+    assert planned.SHARE_OF_CASES == 0.9
+    assert planned.mpiruns_for(needed, 5) == 90
+    assert planned.mpiruns_for({**needed, **{("b", case): 95.0 for case in cases}}, 5) == 95
+    assert planned.mpiruns_for({("a", cases[0]): 2.0}, 5) == 5
 
 
 @pytest.mark.parametrize("between", [0.02, 0.1, 0.5])
@@ -127,23 +116,23 @@ def test_calls_grow_with_the_spread_and_shrink_with_the_budget() -> None:
 
     def calls(spread: float, left_s: float, duration_s: float = 1e-3, between: float = 0.0) -> int:
         table = _trial(rng, duration_s, spread, between)
-        return numbers_of_trial(table, seconds, [_CASE], _WINDOWS, PRECISION, left_s, tests=1).calls[_CASE]
+        return planned.numbers_of_trial(table, seconds, [_CASE], _WINDOWS, PRECISION, left_s, tests=1).calls[_CASE]
 
     assert calls(1e-4, 300.0) == 20
-    assert 30 < calls(0.03, 300.0) < MAX_CALLS
-    assert calls(1.0, 300.0) == MAX_CALLS
+    assert 30 < calls(0.03, 300.0) < planned.MAX_CALLS
+    assert calls(1.0, 300.0) == planned.MAX_CALLS
     # Where mpiruns differ by far more than calls do, further calls are of no use: 0.1 / 0.7 * sqrt(1 s / 1 ms) = 5.
     assert calls(0.1, 300.0, between=0.5) == 20
-    assert MIN_CALLS_AFTER_CUT <= calls(1.0, 30.0, duration_s=0.1) < 100
+    assert planned.MIN_CALLS_AFTER_CUT <= calls(1.0, 30.0, duration_s=0.1) < 100
 
 
 def test_a_small_budget_has_the_least_mpiruns_that_can_decide_and_one_below_is_refused() -> None:
     table, trial_s = _trial(np.random.default_rng(1), 1e-3, 0.01), {"a": 2.0, "b": 2.0}
 
-    def numbers(left_s: float, tests: int, **fixed: int) -> Numbers:
-        return numbers_of_trial(table, trial_s, [_CASE], _WINDOWS, PRECISION, left_s, tests=tests, **fixed)
+    def numbers(left_s: float, tests: int, **fixed: int) -> planned.Numbers:
+        return planned.numbers_of_trial(table, trial_s, [_CASE], _WINDOWS, PRECISION, left_s, tests=tests, **fixed)
 
-    assert numbers(1000.0, 1).first_mpiruns == numbers(1000.0, 75).first_mpiruns == FIRST_MPIRUNS
+    assert numbers(1000.0, 1).first_mpiruns == numbers(1000.0, 75).first_mpiruns == planned.FIRST_MPIRUNS
     # 2 of 70 arrangements of 4 and 4 are below 5 %; a row of 75 takes 7 and 7, of whose 3,432 arrangements 2 are.
     assert (numbers(20.0, 1).first_mpiruns, numbers(30.0, 75).first_mpiruns) == (4, 7)
     assert numbers(1000.0, 10_000).first_mpiruns == 13
@@ -156,9 +145,9 @@ def test_a_small_budget_has_the_least_mpiruns_that_can_decide_and_one_below_is_r
 
 def test_a_plan_takes_what_it_says_and_a_lead_is_no_longer_than_a_millisecond() -> None:
     table = _trial(np.random.default_rng(1), 1e-3, 0.01)
-    windows = first_windows_ns(table.assign(local_s=0.037), [_CASE], "round-time", 0, _CASE)
-    assert set(windows.values()) == {round(1e9 * MAX_LEAD_S)}
-    plan = numbers_of_trial(
+    windows = planned.first_windows_ns(table.assign(local_s=0.037), [_CASE], "round-time", 0, _CASE)
+    assert set(windows.values()) == {round(1e9 * planned.MAX_LEAD_S)}
+    plan = planned.numbers_of_trial(
         table, {"a": 1.0, "b": 1.0}, [_CASE], windows, PRECISION, 1000.0, tests=1, warm_up=5, calls=1000, mpiruns=8
     )
     # Of a second, 24 + 5 calls of a millisecond are the trial's; 1,000 and 4 times 5 to warm up, each led by another
@@ -179,7 +168,7 @@ def test_mpiruns_are_counted_by_library_and_case_from_the_medians() -> None:
             for _ in range(20)
         ]
     )  # fmt: skip
-    needed = mpiruns_needed(rows, "global_s", PRECISION)
+    needed = planned.mpiruns_needed(rows, "global_s", PRECISION)
     # Two values: t of one degree of freedom is 12.7; s = 0.1 / sqrt(2): (12.7 * 0.0707 / 0.0198)^2 = 2056.
     assert needed["a", _CASE] == pytest.approx(2056, rel=0.02)
     assert needed["b", _CASE] == 2

@@ -6,35 +6,27 @@ from scipy.stats import t
 from support.null_streams import autoregressive
 
 from lepaute import _core
-from lepaute.stats.change_evidence import (
-    FURTHEST,
-    HEAVY_SCALE,
-    RESPONSE_SPREAD,
-    UPWARDS,
-    ChangeEvidence,
-    factors,
-    means_of,
-)
+from lepaute.stats import change_evidence
 from lepaute.stats.group_effects import found_groups, hidden_wander, medians, share_of
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 50, 500])
 def test_a_factor_is_a_ratio_of_densities_over_its_mean(degrees: int) -> None:
     z, tail = np.array([-30.0, -1.0, 0.0, 0.3, 2.0, 9.5, np.nan]), min(degrees, 4)
-    near = z.clip(-FURTHEST, FURTHEST)
-    alternatives = (*UPWARDS, (0.0, 3.0))
-    found = factors(z, np.full(len(z), degrees), alternatives)
+    near = z.clip(-change_evidence.FURTHEST, change_evidence.FURTHEST)
+    alternatives = (*change_evidence.UPWARDS, (0.0, 3.0))
+    found = change_evidence.factors(z, np.full(len(z), degrees), alternatives)
     for column, (shift, width) in enumerate(alternatives):
-        usual, changed = (t.pdf(HEAVY_SCALE * each, tail) for each in (near, (near - shift) / width))
-        mean = means_of(alternatives)[min(degrees, 64) - 1, column]
+        usual, changed = (t.pdf(change_evidence.HEAVY_SCALE * each, tail) for each in (near, (near - shift) / width))
+        mean = change_evidence.means_of(alternatives)[min(degrees, 64) - 1, column]
         np.testing.assert_allclose(found[:-1, column], (changed / width / usual / mean)[:-1], rtol=1e-12)
     assert found[-1].tolist() == [1.0] * len(alternatives)  # nothing was tested
 
 
 def test_factors_of_both_directions_are_of_a_deviation_that_is_reduced() -> None:
     z, reduced, degrees = np.array([1.5, -4.0]), np.array([0.5, 1.0]), np.array([7, 9])
-    both = factors(z, degrees, UPWARDS, reduced)
-    up, down = factors(z - reduced, degrees), factors(-z - reduced, degrees)
+    both = change_evidence.factors(z, degrees, change_evidence.UPWARDS, reduced)
+    up, down = change_evidence.factors(z - reduced, degrees), change_evidence.factors(-z - reduced, degrees)
     np.testing.assert_allclose(both, np.concatenate([up, down], axis=1), rtol=1e-14)
 
 
@@ -94,17 +86,17 @@ def test_a_deviation_is_from_what_the_regression_predicts_and_its_error_from_wha
 
 def test_a_small_effect_of_the_first_days_does_not_make_responses_differ() -> None:
     rng, streams = np.random.default_rng(7), 64
-    state, group = ChangeEvidence.start(streams), np.zeros(streams, np.int64)
+    state, group = change_evidence.ChangeEvidence.start(streams), np.zeros(streams, np.int64)
     for effect in (0.0, 0.002, -0.06, -0.1):
         state.update(100 + rng.normal(size=streams), group, np.full((streams, 2), [effect / 2, effect / 2]))
-    np.testing.assert_allclose(state.spread, RESPONSE_SPREAD, rtol=0.1)
+    np.testing.assert_allclose(state.spread, change_evidence.RESPONSE_SPREAD, rtol=0.1)
 
 
 def test_a_shift_that_is_known_teaches_no_correlation_and_another_hardly_any() -> None:
     values = np.random.default_rng(8).normal(size=40) + 8.0 * (np.arange(40) >= 30)
     learned = []
     for is_known in (True, False):
-        state = ChangeEvidence.start(1)
+        state = change_evidence.ChangeEvidence.start(1)
         for day, value in enumerate(values):
             if is_known and day == 30:
                 state.forget_neighbours(np.array([True]))

@@ -5,18 +5,7 @@
 
 from collections.abc import Sequence
 
-from lepaute.cli.prediction_text import (
-    MIN_PART,
-    PART_LABELS,
-    computing_of,
-    effect_lines,
-    peak_gflops,
-    readable,
-    readable_emulation,
-    scaling_details,
-    shares_of_time,
-    summary,
-)
+from lepaute.cli import prediction_text
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.kit.tables import shown_table
 from lepaute.kit.text import counted, quantity, ranks_text, scaled_unit, significant
@@ -36,11 +25,11 @@ MIN_OUTSIDE = 0.005
 
 def answered(prediction: "Prediction", width: int, *, besides: Sequence[Prediction] = (), details: bool = False) -> str:
     """One prediction on a terminal of `width` columns, or in a file; besides : others, for their caveats."""
-    rate, peak = prediction.rate, peak_gflops(prediction)
+    rate, peak = prediction.rate, prediction_text.peak_gflops(prediction)
     of_peak = "" if rate is None or peak is None else f", {rate.figure(100.0 / peak)} % of peak"
     answer = with_slow_state(takes(prediction) + of_peak, prediction)
     if details:
-        return details_text(answer, readable(prediction), width)
+        return details_text(answer, prediction_text.readable(prediction), width)
     facts = [("run", where_run(prediction)), *_facts(prediction)]
     return answer_text(answer, facts, _caveats(prediction, besides), width)
 
@@ -54,8 +43,8 @@ def answered_emulation(
     emulated, on = run.emulated, f"on {ranks_text(prediction.application.ranks)} of {prediction.platform_name}"
     answer = with_slow_state(f"{takes(prediction)} {on}", prediction)
     if details:
-        return details_text(answer, readable_emulation(prediction), width)
-    facts = [("compute", computing_of(emulated))]
+        return details_text(answer, prediction_text.readable_emulation(prediction), width)
+    facts = [("compute", prediction_text.computing_of(emulated))]
     if emulated.program_s != emulated.time_s:
         facts.append(("whole", f"{significant(emulated.program_s, 4)} s with what is not timed"))
     return answer_text(answer, [*facts, *_facts(prediction)], _caveats(prediction, besides), width)
@@ -63,7 +52,7 @@ def answered_emulation(
 
 def _facts(prediction: "Prediction") -> list[tuple[str, str]]:
     """Where the time goes, what the interval is made of, what is extrapolated, energy: four lines at most."""
-    outside, where = prediction.outside, shares_of_time(prediction, MAX_COMPUTING, MAX_COMMUNICATION)
+    outside, where = prediction.outside, prediction_text.shares_of_time(prediction, MAX_COMPUTING, MAX_COMMUNICATION)
     facts = [("where", ", ".join(where))] if where else []
     facts.append(("from", _from(prediction)))
     if outside is not None and outside.unknown_share >= MIN_OUTSIDE:  # what is known to be outside, caveats tell
@@ -85,7 +74,11 @@ def _from(prediction: "Prediction") -> str:
         text += f" by {prediction.interval_basis}"
     if prediction.parts is not None:
         widths = list(prediction.parts.half_widths(half_width).items())[:MAX_PARTS]  # the largest first
-        named = [f"{PART_LABELS.get(name, name)} {width:.1f}" for name, width in widths if width >= MIN_PART]
+        named = [
+            f"{prediction_text.PART_LABELS.get(name, name)} {width:.1f}"
+            for name, width in widths
+            if width >= prediction_text.MIN_PART
+        ]
         text += f", mostly {', '.join(named)}" if named else ""
     return text
 
@@ -115,11 +108,11 @@ def answered_sweep(sweep: Sweep, width: int, *, details: bool = False) -> str:
         several = len(sweep.problems) > 1
         texts = [(fastest(case, f" for {case.problem}" if several else ""), case.best) for case in sweep.problems]
         answers = [text if best is None else with_slow_state(text, best) for text, best in texts]
-        effects = [] if several else effect_lines(predictions)[1:]
+        effects = [] if several else prediction_text.effect_lines(predictions)[1:]
         facts = [("choice", line.strip()) for line in effects[:MAX_PARAMETERS]] if len(effects) > 1 else []
     table = _table(sweep, width, len(predictions) if details else _MAX_ROWS)
     if details:
-        text = details_text(answers[-1], summary(sweep), width)
+        text = details_text(answers[-1], prediction_text.summary(sweep), width)
     else:
         facts += _facts_of_sweep(sweep, where)
         text = answer_text(answers[-1], facts, caveats(predictions), width)
@@ -199,7 +192,7 @@ def answered_scaling(points: "Sequence[ScalingPoint]", width: int, *, details: b
     ]
     table = shown_table(titles, rows, width, left=(1,), drop=drop)
     if details:
-        return f"{details_text(answer, scaling_details(points), width)}\n{table}"
+        return f"{details_text(answer, prediction_text.scaling_details(points), width)}\n{table}"
     runs = counted(len(first.prediction.run_list), "simulated run")
     facts = [("from", f"{runs} of each on {first.prediction.platform_name}")]
     if others := [point for point in points if not point.prediction.comparable]:

@@ -19,21 +19,12 @@ from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import ranks_text, seconds
 from lepaute.measure.record import record as record_run
 from lepaute.simulate.trace import Trace, read_trace, write_trace
+from lepaute.simulate.trace import report as reports
 from lepaute.simulate.trace.breakdown import breakdown_of
 from lepaute.simulate.trace.compare import compare_traces, parameters_that_differ
 from lepaute.simulate.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
 from lepaute.simulate.trace.page import write_report
 from lepaute.simulate.trace.reading import read_foreign
-from lepaute.simulate.trace.report import (
-    breakdown_dict,
-    breakdown_text,
-    description,
-    facts,
-    foot,
-    headline,
-    plot_breakdown,
-    written_text,
-)
 from lepaute.simulate.trace.table import caveats_of
 from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
@@ -88,14 +79,14 @@ def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
     write_trace(trace, output)
     warn(caveats_of(trace.metadata))
-    note(written_text(output, trace))
+    note(reports.written_text(output, trace))
 
 
 @app.command()
 def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
     trace = read_trace(file)
-    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns()))
+    print(json_text(reports.facts(trace), default=str) if as_json else reports.description(trace, terminal_columns()))
 
 
 @app.command()
@@ -179,11 +170,11 @@ def breakdown(
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
     if plot is not None:
-        plot_breakdown(time_spent, plot, headline(trace), foot(trace))
+        reports.plot_breakdown(time_spent, plot, reports.headline(trace), reports.foot(trace))
     if report is not None:
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
-    text = breakdown_text(time_spent, terminal_columns(), details=details)
-    print(json_text(breakdown_dict(time_spent)) if as_json else text)
+    text = reports.breakdown_text(time_spent, terminal_columns(), details=details)
+    print(json_text(reports.breakdown_dict(time_spent)) if as_json else text)
 
 
 @app.command()
@@ -235,12 +226,12 @@ def compare(
     if as_json:
         print(json_text(comparison_dict(comparison)))
     else:
-        titles = (f"{left}: {headline(one)}", f"{right}: {headline(other)}")
+        titles = (f"{left}: {reports.headline(one)}", f"{right}: {reports.headline(other)}")
         print(comparison_text(comparison, *titles, terminal_columns()))
     if plot is not None:
-        plot_comparison(comparison, plot, headline(one), headline(other))
+        plot_comparison(comparison, plot, reports.headline(one), reports.headline(other))
     if report is not None:
         command = shlex.join(["lepaute", "trace", "compare", str(left), str(right), "--report", str(report)])
-        write_atomic(report, page(comparison, headline(one), headline(other), differences, command))
+        write_atomic(report, page(comparison, reports.headline(one), reports.headline(other), differences, command))
     if same and not comparison.same_sizes:
         raise typer.Exit(1)

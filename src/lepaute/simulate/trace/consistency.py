@@ -15,29 +15,15 @@ from numpy.typing import NDArray
 
 from lepaute.errors import InputError
 from lepaute.kit.text import counted, ranks_text, seconds, tally
-from lepaute.simulate.trace.messages import (
-    BLOCKING_OF,
-    COLLECTIVES,
-    FROM_ROOT,
-    IMMEDIATE,
-    NONBLOCKING_COLLECTIVES,
-    TESTS,
-    TO_ROOT,
-    WAITS,
-    collective_turns,
-    completions,
-    message_keys,
-    message_rows,
-    occurrence,
-)
+from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.table import MPI, NOBODY, Trace
 
 
 def _with_nonblocking(names: frozenset[str]) -> frozenset[str]:
-    return names | {name for name, blocking in BLOCKING_OF.items() if blocking in names}
+    return names | {name for name, blocking in messages.BLOCKING_OF.items() if blocking in names}
 
 
-_ROOTED = _with_nonblocking(FROM_ROOT | TO_ROOT)
+_ROOTED = _with_nonblocking(messages.FROM_ROOT | messages.TO_ROOT)
 #: Operations of which all members give the same number of bytes.
 _EQUAL_SIZES = _with_nonblocking(
     frozenset(f"MPI_{form}" for form in ("Bcast", "Reduce", "Allreduce", "Scan", "Exscan"))
@@ -114,21 +100,23 @@ class Consistency:
 
     def _add_requests(self, trace: Trace) -> None:
         """Those that neither a number nor, in traces without such, rank and tag join with the call that ends them."""
-        is_open = (trace.kind == MPI) & (completions(trace) < 0) & (trace.peer != NOBODY)
-        begun = numpy.count_nonzero(is_open & trace.named(IMMEDIATE | NONBLOCKING_COLLECTIVES))
-        by_name = trace.named("MPI_Waitall") | ((trace.peer >= 0) & trace.named(WAITS | TESTS))
+        is_open = (trace.kind == MPI) & (messages.completions(trace) < 0) & (trace.peer != NOBODY)
+        begun = numpy.count_nonzero(is_open & trace.named(messages.IMMEDIATE | messages.NONBLOCKING_COLLECTIVES))
+        by_name = trace.named("MPI_Waitall") | ((trace.peer >= 0) & trace.named(messages.WAITS | messages.TESTS))
         if (trace.completion >= 0).any() or not by_name.any():
             self._requests += max(0, int(begun - numpy.count_nonzero(trace.named("MPI_Request_free"))))
 
     # ---- messages ----------------------------------------------------------------------------------------------------
 
     def _add_messages(self, trace: Trace) -> None:
-        sends, receives = message_rows(trace)
+        sends, receives = messages.message_rows(trace)
         self._to.update(trace.peer[sends].tolist())
         self._to.subtract(Counter(trace.rank[receives].tolist()))
         self._from_any |= bool(((trace.peer[receives] < 0) | (trace.tag[receives] < 0)).any())
         rows = numpy.concatenate((numpy.full(len(self._keys), -1), sends, receives))
-        keys = numpy.concatenate((self._keys, message_keys(trace, sends), message_keys(trace, receives, received=True)))
+        keys = numpy.concatenate(
+            (self._keys, messages.message_keys(trace, sends), messages.message_keys(trace, receives, received=True))
+        )
         counts = numpy.concatenate((self._surplus, numpy.ones(len(sends)), -numpy.ones(len(receives))))
         room = trace.size_bytes[receives]  # 0 of those that do not tell it
         sizes = numpy.concatenate((self._bytes, trace.size_bytes[sends], -numpy.where(room > 0, room, numpy.inf)))
@@ -155,13 +143,13 @@ class Consistency:
 
     def _alone(self, trace: Trace, *, received: bool) -> NDArray[Any]:
         """Rows of sends, or receives, without the other side: of those with one name the last."""
-        rows = message_rows(trace)[received]
+        rows = messages.message_rows(trace)[received]
         if not len(self._keys):
             return rows[:0]
-        keys = message_keys(trace, rows, received=received)
+        keys = messages.message_keys(trace, rows, received=received)
         at = numpy.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         surplus = numpy.where(self._keys[at] == keys, self._surplus[at] * (-1 if received else 1), 0)
-        back = occurrence(keys[::-1])[::-1]  # how many of the key come later
+        back = messages.occurrence(keys[::-1])[::-1]  # how many of the key come later
         return rows[back < surplus]
 
     def check_complete(self, parts: Iterable[Trace]) -> None:
@@ -187,8 +175,10 @@ class Consistency:
     def _turns_of(self, trace: Trace) -> tuple[NDArray[Any], NDArray[Any]]:
         """Collective rows, and of each its turn."""
         is_known = (trace.comm >= 0) | (self.ranks == 1)
-        rows = numpy.flatnonzero((trace.kind == MPI) & is_known & trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES))
-        return rows, collective_turns(trace, rows)
+        rows = numpy.flatnonzero(
+            (trace.kind == MPI) & is_known & trace.named(messages.COLLECTIVES | messages.NONBLOCKING_COLLECTIVES)
+        )
+        return rows, messages.collective_turns(trace, rows)
 
     def mean_bytes(self, trace: Trace, rows: NDArray[Any]) -> NDArray[Any]:
         """Of each of these rows, all collective, the mean over the ranks that call the same operation."""
