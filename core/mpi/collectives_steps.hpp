@@ -127,11 +127,11 @@ enum class Algorithm : std::uint8_t {
     measured // of no messages: what it takes is told
 };
 constexpr auto words_of(Algorithm /*enum*/) noexcept {
-    return words_in_order<Algorithm>(
-        "usual", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "dissemination", "rabenseifner",
-        "linear", "linear-posted", "on-request", "chains", "binary", "split-binary", "in-order-binary", "near-first",
-        "k-nomial", "neighbours", "halving", "butterfly", "rabenseifner-halves", "exclusive-or", "double-ring",
-        "measured");
+    return words_in_order<Algorithm>("usual", "binomial", "recursive-doubling", "ring", "bruck", "pairwise",
+                                     "dissemination", "rabenseifner", "linear", "linear-posted", "on-request", "chains",
+                                     "binary", "split-binary", "in-order-binary", "near-first", "k-nomial",
+                                     "neighbours", "halving", "butterfly", "rabenseifner-halves", "exclusive-or",
+                                     "double-ring", "measured");
 }
 
 struct Shape {
