@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 #: Options of all commands that measure on nodes, besides a Request.
 SchedulerName = Annotated[
-    str | None,
-    option(f"One of {', '.join(SCHEDULERS)}; default: ssh with --nodes, else local.", "--scheduler"),
+    str | None, option(f"One of {', '.join(SCHEDULERS)}; default: ssh with --nodes, else local.", "--scheduler")
 ]
 PythonOnNodes = Annotated[str | None, option("Python 3.9 or newer on the nodes.", "--python")]
 

@@ -116,8 +116,7 @@ def convert(
     file: Annotated[Path, argument("FOREIGN", "A file or folder of another program.")],
     output: Annotated[Path, option("The Parquet to write.", "--output", "-o", show_default=False)],
     flop_rate: Annotated[
-        float | None,
-        option("Of smpirun -trace-ti: its flop/s (smpi/host-speed); default: dgemm's.", metavar="FLOP/S"),
+        float | None, option("Of smpirun -trace-ti: its flop/s (smpi/host-speed); default: dgemm's.", metavar="FLOP/S")
     ] = None,
     force: Force = False,
 ) -> None:
