@@ -23,9 +23,9 @@ def measured(*codes: str, sd_log: float = 0.0, error: float = 0.0, took_s: float
     return MeasuredCalls("mpich of made.zip", "mpich", tuple(calls))
 
 
-def meeting(path: Path, name: str, root: int = -1, computes_s: tuple[float, ...] = (1.0, 2.0, 4.0)) -> Path:
+def meeting(path: Path, name: str, root: int = -1, size_bytes: float = 8.0) -> Path:
     """Three ranks that compute so long, and meet."""
-    rows = [call(rank, name, root, 8.0, start_s=took_s, comm=0) for rank, took_s in enumerate(computes_s)]
+    rows = [call(rank, name, root, size_bytes, start_s=s, comm=0) for rank, s in enumerate((1.0, 2.0, 4.0))]
     return write(path, rows, mpi="MPICH Version: 4.0.2")
 
 
@@ -40,10 +40,7 @@ def meeting(path: Path, name: str, root: int = -1, computes_s: tuple[float, ...]
     ],
 )
 def test_who_waits_for_whom(tmp_path: Path, name: str, code: str, root: int, ends_s: tuple[float, ...]) -> None:
-    path = meeting(tmp_path / "run.parquet", name, root)
-    size = 3 * 8.0 if name.startswith("Alltoall") else 8.0
-    rows = [call(rank, name, root, size, start_s=took_s, comm=0) for rank, took_s in enumerate((1.0, 2.0, 4.0))]
-    write(path, rows)
+    path = meeting(tmp_path / "run.parquet", name, root, 24.0 if name.startswith("Alltoall") else 8.0)
     prediction = replayed(path, own_code=1.0, collectives=measured(code))
     of_ranks_s = prediction.breakdown.by_rank_s.sum(axis=1)
     assert of_ranks_s == pytest.approx(ends_s, rel=1e-9)
