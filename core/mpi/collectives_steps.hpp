@@ -123,13 +123,15 @@ enum class Algorithm : std::uint8_t {
     butterfly,
     rabenseifner_halves,
     exclusive_or,
-    double_ring
+    double_ring,
+    measured // of no messages: what it takes is told
 };
 constexpr auto words_of(Algorithm /*enum*/) noexcept {
-    return words_in_order<Algorithm>(
-        "usual", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "dissemination", "rabenseifner",
-        "linear", "linear-posted", "on-request", "chains", "binary", "split-binary", "in-order-binary", "near-first",
-        "k-nomial", "neighbours", "halving", "butterfly", "rabenseifner-halves", "exclusive-or", "double-ring");
+    return words_in_order<Algorithm>("usual", "binomial", "recursive-doubling", "ring", "bruck", "pairwise",
+                                     "dissemination", "rabenseifner", "linear", "linear-posted", "on-request", "chains",
+                                     "binary", "split-binary", "in-order-binary", "near-first", "k-nomial",
+                                     "neighbours", "halving", "butterfly", "rabenseifner-halves", "exclusive-or",
+                                     "double-ring", "measured");
 }
 
 struct Shape {

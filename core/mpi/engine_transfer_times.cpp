@@ -12,7 +12,7 @@ Engine::TransferTimes Engine::transfer_times(const models::Segment& segment, dou
     const double alone_s = bytes / segment.bandwidth_Bps;
     const double on_link_s = scaled ? alone_s : bytes / link_Bps;
     const double narrowest_Bps =
-        same_node(from, to) ? link_Bps : topology_.narrowest_Bps(ranks_[from].node, ranks_[to].node, link_Bps);
+        same_node(from, to) ? link_Bps : topology_.narrowest(ranks_[from].node, ranks_[to].node, link_Bps);
     if (narrowest_Bps >= link_Bps) {
         return {alone_s, on_link_s};
     }

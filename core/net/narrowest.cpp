@@ -4,7 +4,7 @@
 
 namespace lepaute::net {
 
-double Topology::narrowest_Bps(std::uint32_t a, std::uint32_t b, double most_Bps) const {
+double Topology::narrowest(std::uint32_t a, std::uint32_t b, double most_Bps) const {
     if (least_Bps_ >= most_Bps) {
         return most_Bps;
     }

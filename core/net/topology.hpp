@@ -50,7 +50,7 @@ public:
     [[nodiscard]] bool has_latency() const noexcept { return has_latency_; }
     [[nodiscard]] double latency_s(std::span<const LinkId> route) const noexcept;
     /// Of the links from node a to node b, but at most `most_Bps`.
-    [[nodiscard]] double narrowest_Bps(std::uint32_t a, std::uint32_t b, double most_Bps) const;
+    [[nodiscard]] double narrowest(std::uint32_t a, std::uint32_t b, double most_Bps) const;
     /// The name of a link, such as n3>s1.0, s2.0>s1.1#3 or limiter of n3.
     [[nodiscard]] std::string link_name(LinkId link) const;
     [[nodiscard]] std::size_t state_bytes() const noexcept;

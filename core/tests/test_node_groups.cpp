@@ -93,11 +93,11 @@ TEST(NodeGroups, AWayIsAsWideAsItsNarrowestLink) {
     net::TopologyOptions options{.levels = {{8.0, 0.0}}};
     options.overrides = {{.name = "n1", .capacity_Bps = 2.0, .latency_s = {}}};
     net::Topology topology = net::Topology::single_switch(3, options);
-    EXPECT_EQ(topology.narrowest_Bps(0, 1, 8.0), 2.0);
-    EXPECT_EQ(topology.narrowest_Bps(0, 2, 8.0), 8.0);
-    EXPECT_EQ(topology.narrowest_Bps(0, 2, 5.0), 5.0);
+    EXPECT_EQ(topology.narrowest(0, 1, 8.0), 2.0);
+    EXPECT_EQ(topology.narrowest(0, 2, 8.0), 8.0);
+    EXPECT_EQ(topology.narrowest(0, 2, 5.0), 5.0);
     topology.slow_down(2.0);
-    EXPECT_EQ(topology.narrowest_Bps(0, 1, 4.0), 1.0);
+    EXPECT_EQ(topology.narrowest(0, 1, 4.0), 1.0);
 }
 
 } // namespace

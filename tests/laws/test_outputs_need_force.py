@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 READ = {
     "--between", "--binary", "--dat", "--hostfile", "--install", "--inventory", "--mapping", "--mpicc", "--python",
     "--rankfile", "--results", "--source", "--ssh-config", "--transfer", "--usual", "--within", "--xhpl",
-    "learn --check",
+    "compare --for", "learn --check",
     "watch events import --events", "watch events import --outliers", "compare --markdown",  # appended to
 }  # fmt: skip
 #: They are made, or hold what they know as theirs: results that --resume continues, an older site.

@@ -22,7 +22,7 @@ from lepaute.measure.archive.container import seal
 from lepaute.measure.archive.documents import MANIFEST, Member, manifest_bytes
 from lepaute.measure.archive.extraction import extract
 from lepaute.measure.archive.ro_crate import check_crate
-from lepaute.measure.archive.screen import LINES, WIDTH, first_screen
+from lepaute.measure.archive.screen import first_facts
 from lepaute.measure.archive.setups import Setup, setup_of
 from mutants.changes import PIECES, changed, value_replaced
 from mutants.readers import FAILED, READ, REFUSED, Outcome
@@ -86,11 +86,9 @@ def _read_everything(path: Path, other: Setup, folder: Path, known: frozenset[st
     except LepauteError as problem:
         _assert_plain(str(problem))
         return REFUSED
-    lines = first_screen(archive)
-    assert len(lines) <= LINES
-    for line in lines:
+    answer, facts = first_facts(archive)
+    for line in (answer, *(text for _, text in facts)):
         _assert_plain(line)
-        assert len(line) <= WIDTH
     with _refusing():
         check_crate(archive)
     setup = setup_of(archive)

@@ -20,19 +20,8 @@ from oracles.trace_events import check_events
 from support_fit import kernel_rows, message_rows
 from support_verify import PROGRAM, measured, predicted
 
+from lepaute.measure import design as new_designs
 from lepaute.measure.archive.reader import table_of
-from lepaute.measure.design import (
-    collective_design,
-    dgemm_design,
-    fractional,
-    full_factorial,
-    hpl_step_design,
-    latin_hypercube,
-    log_uniform,
-    mix,
-    p2p_design,
-    uniform,
-)
 from lepaute.measure.design.factors import Levels
 from lepaute.measure.design.grammar import parse_factor
 from lepaute.measure.experiment.closing import metadata_of
@@ -41,16 +30,8 @@ from lepaute.measure.experiment.options import read_installation
 from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.fit.observations.calls import calls_by_kernel, pooled_observations
 from lepaute.measure.fit.observations.columns import Place, check_observations
+from lepaute.measure.verify import seal
 from lepaute.measure.verify.campaign import Case, Plan, RecordedRun
-from lepaute.measure.verify.seal import (
-    JOURNAL_FILE,
-    RunJournal,
-    Seal,
-    seal_predictions,
-    sealed_before,
-    sealed_coretype,
-    sealed_lag_s,
-)
 from lepaute.simulate import Hpl, Stencil, TraceReplay, predict
 from lepaute.simulate.apps import replay
 from lepaute.simulate.conditions import read_transfer
@@ -165,7 +146,7 @@ def read_saved_prediction(path: Path) -> None:
 def _campaign() -> tuple[list[Any], Any, Any, Path]:
     cases, plan = [Case(hpl, predicted(hpl)) for hpl in (Hpl(n=2000), Hpl(n=2000, q=2))], Plan(2, 1)
     folder = _scratch("campaign")
-    seal_predictions(cases, plan, PROGRAM, folder)
+    seal.seal_predictions(cases, plan, PROGRAM, folder)
     return cases, plan, PROGRAM, folder
 
 
@@ -179,15 +160,15 @@ def read_sealed(path: Path) -> None:
     data = path.read_bytes()
     (folder / "predictions.json").write_bytes(data)
     (folder / "predictions.sha256").write_text(f"{sha256(data).hexdigest()}  predictions.json\n")
-    sealed_lag_s(folder)
-    sealed_coretype(folder)
-    sealed_before(*campaign, folder)
+    seal.sealed_lag_s(folder)
+    seal.sealed_coretype(folder)
+    seal.sealed_before(*campaign, folder)
 
 
 @cache
 def run_journals() -> list[bytes]:
     path = _scratch("journal")
-    journal = RunJournal(path, Seal(path, "0" * 64, ""))
+    journal = seal.RunJournal(path, seal.Seal(path, "0" * 64, ""))
     for repeat in range(2):
         journal.add(RecordedRun(repeat, 0, repeat, 0, "2026-11-21T09:14:00+00:00", measured(1.0), ()))
     journal.close()
@@ -197,8 +178,8 @@ def run_journals() -> list[bytes]:
 def read_run_journal(path: Path) -> None:
     folder = _parent() / "journals"
     folder.mkdir(exist_ok=True)
-    (folder / JOURNAL_FILE).write_bytes(path.read_bytes())
-    RunJournal(folder, Seal(folder, "0" * 64, "")).close()
+    (folder / seal.JOURNAL_FILE).write_bytes(path.read_bytes())
+    seal.RunJournal(folder, seal.Seal(folder, "0" * 64, "")).close()
 
 
 @cache
@@ -403,15 +384,19 @@ def designs() -> list[bytes]:
     """Small ones of every kind."""
     odd = ["plain", "a,b", 'say "hi"', "", " edge ", "é∞", "#x", "1", "uniform:1:2"]
     made = [
-        dgemm_design(1, products=2, product_range=(1e3, 1e5)),
-        hpl_step_design(1, rows=4),
-        p2p_design(1, counts={"recv": 4, "wtime": 2}),
-        full_factorial({"word": odd, "ratio": [0.1, 1e-300, -0.0]}, replications=2, blocks=2, seed=1),
-        latin_hypercube({"size_bytes": log_uniform(1, 2**62), "x": uniform(-1.0, 1e9)}, count=8, seed=1),
-        fractional({"a": [0, 1], "b": [0, 1], "c": ["on", "off"]}, generators=["c=a*b"], seed=1),
-        collective_design(1, sizes_bytes=(1, 4), replications=1),
+        new_designs.dgemm_design(1, products=2, product_range=(1e3, 1e5)),
+        new_designs.hpl_step_design(1, rows=4),
+        new_designs.p2p_design(1, counts={"recv": 4, "wtime": 2}),
+        new_designs.full_factorial({"word": odd, "ratio": [0.1, 1e-300, -0.0]}, replications=2, blocks=2, seed=1),
+        new_designs.latin_hypercube(
+            {"size_bytes": new_designs.log_uniform(1, 2**62), "x": new_designs.uniform(-1.0, 1e9)}, count=8, seed=1
+        ),
+        new_designs.fractional({"a": [0, 1], "b": [0, 1], "c": ["on", "off"]}, generators=["c=a*b"], seed=1),
+        new_designs.collective_design(1, sizes_bytes=(1, 4), replications=1),
     ]
-    made.append(mix(made[3], full_factorial({"n": [1, 2]}, blocks=2, seed=2), kinds=["a", "b"], seed=3))
+    made.append(
+        new_designs.mix(made[3], new_designs.full_factorial({"n": [1, 2]}, blocks=2, seed=2), kinds=["a", "b"], seed=3)
+    )
     return [design.to_csv().encode() for design in made]
 
 
@@ -423,4 +408,4 @@ def factors() -> list[bytes]:
 def read_factor(path: Path) -> None:
     names, factor = parse_factor(path.read_bytes().decode(errors="surrogateescape"))
     if isinstance(factor, Levels):
-        full_factorial({names: factor}, seed=1).to_csv()
+        new_designs.full_factorial({names: factor}, seed=1).to_csv()

@@ -5,14 +5,7 @@ import pandas
 import pytest
 from scipy import stats
 
-from lepaute.measure.fit.messages.distances import (
-    BETWEEN,
-    distance_effects,
-    flow_curve,
-    longer_way,
-    start_errors,
-    uplink_Bps,
-)
+from lepaute.measure.fit.messages import distances
 from lepaute.measure.fit.messages.links import with_busy_receivers
 from lepaute.measure.fit.messages.network import FittedNetwork, ProtocolLimits, one_way_s
 from lepaute.measure.fit.messages.segment import FittedSegment, centred, lognormal_modes
@@ -32,14 +25,14 @@ def ping_pongs(rng: np.random.Generator, effects: np.ndarray, noise: float, coun
 
 
 def test_one_start_says_nothing_of_others() -> None:
-    assert start_errors([ping_pongs(np.random.default_rng(1), np.zeros(1), 0.1)], SEGMENTS) == (0.0, 0.0)
-    assert start_errors([], SEGMENTS) == (0.0, 0.0)
+    assert distances.start_errors([ping_pongs(np.random.default_rng(1), np.zeros(1), 0.1)], SEGMENTS) == (0.0, 0.0)
+    assert distances.start_errors([], SEGMENTS) == (0.0, 0.0)
 
 
 @pytest.mark.slow
 def test_starts_that_do_not_differ_have_next_to_no_effect_of_their_own() -> None:
     rng = np.random.default_rng(2)
-    found = [start_errors([ping_pongs(rng, np.zeros(5), 0.3)], SEGMENTS)[0] for _ in range(200)]
+    found = [distances.start_errors([ping_pongs(rng, np.zeros(5), 0.3)], SEGMENTS)[0] for _ in range(200)]
     # The mean of 40 messages varies by 0.3 / sqrt(40) = 4.7 %: what is found must not be that.
     assert np.median(found) < 0.02
 
@@ -51,7 +44,7 @@ def test_a_further_start_is_held_as_often_as_promised(blocks: int) -> None:
     for _ in range(n):
         *seen, further = 0.1 * rng.normal(size=blocks + 1)
         centred = np.array(seen) - np.mean(seen)  # the segments are fitted to these starts
-        sd, _ = start_errors([ping_pongs(rng, centred, 0.05)], SEGMENTS)
+        sd, _ = distances.start_errors([ping_pongs(rng, centred, 0.05)], SEGMENTS)
         held += abs(further - np.mean(seen)) <= 1.96 * sd
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], n, 0.95)
     assert low <= held <= high
@@ -93,7 +86,7 @@ def test_calls_transfers_and_whole_messages_of_a_further_start_are_held(correlat
         calls = correlation * transfers + np.sqrt(1 - correlation**2) * own
         further, seen = np.array([transfers[-1], calls[-1]]), np.array([transfers[:-1], calls[:-1]])
         centre = np.mean(seen, axis=1)  # the segments are fitted to these starts
-        sds = np.array(start_errors([eager_and_large(rng, *(seen - centre[:, None]))], HALF))
+        sds = np.array(distances.start_errors([eager_and_large(rng, *(seen - centre[:, None]))], HALF))
         error = further - centre
         held += abs(np.array([*error, np.mean(error)])) <= 1.96 * np.array([*sds, np.mean(sds)])
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], n, 0.95)  # a correct program misses less than twice in 10^6
@@ -108,7 +101,8 @@ def test_calls_transfers_and_whole_messages_of_a_further_start_are_held(correlat
 def test_stable_calls_are_not_charged_with_the_errors_of_transfers_nor_transfers_with_less_than_theirs() -> None:
     rng = np.random.default_rng(5)
     found = [
-        start_errors([eager_and_large(rng, SD * rng.normal(size=STARTS), np.zeros(STARTS))], HALF) for _ in range(60)
+        distances.start_errors([eager_and_large(rng, SD * rng.normal(size=STARTS), np.zeros(STARTS))], HALF)
+        for _ in range(60)
     ]
     transfers, calls = np.median(found, axis=0)
     # Student's quantile for five starts, and the error of their mean, widen by 2.776 / 1.96 * sqrt(1.2) = 1.55
@@ -234,11 +228,11 @@ def test_alike_classes_are_said_to_differ_as_seldom_as_promised_and_a_longer_way
     extra_s = 0.5e-6
     alarms, covered, seen = 0, 0, 0
     for _ in range(repeats):
-        (alike,) = distance_effects([messages(rng)], ONE_LINE, BETWEEN)
+        (alike,) = distances.distance_effects([messages(rng)], ONE_LINE, distances.BETWEEN)
         alarms += alike.matters
-        (longer,) = distance_effects([messages(rng, extra_s)], ONE_LINE, BETWEEN)
+        (longer,) = distances.distance_effects([messages(rng, extra_s)], ONE_LINE, distances.BETWEEN)
         covered += longer.latency_s.low <= extra_s <= longer.latency_s.high
-        seen += longer_way([longer]) is not None
+        seen += distances.longer_way([longer]) is not None
     assert alarms <= stats.binom.ppf(1 - 1e-5, repeats, 0.05)
     assert covered >= stats.binom.ppf(1e-5, repeats, 0.95)
     assert seen == repeats  # a quarter of the latency, ten times the error
@@ -270,7 +264,7 @@ def flows(rng: np.random.Generator, link_Bps: dict[str, float], lone_Bps: float 
 @pytest.mark.slow
 def test_the_width_of_a_link_comes_back_from_several_flows_and_one_flow_keeps_its_own() -> None:
     rng = np.random.default_rng(7)
-    curve = flow_curve([flows(rng, {"same-switch": 12e9})])
+    curve = distances.flow_curve([flows(rng, {"same-switch": 12e9})])
     reached = [min(4e9 * count, 12e9) for count in (1, 2, 4, 8)]
     # The slowest of the flows of either node ends the exchange: up to 3 % later than the mean of noise says.
     assert list(curve.reached_Bps.values()) == [pytest.approx(rate, rel=0.06) for rate in reached]
@@ -280,5 +274,5 @@ def test_the_width_of_a_link_comes_back_from_several_flows_and_one_flow_keeps_it
 @pytest.mark.slow
 def test_a_narrower_way_between_switches_is_seen_and_an_equal_one_is_not() -> None:
     rng = np.random.default_rng(8)
-    assert uplink_Bps([flows(rng, {"same-switch": 12e9, "across": 12e9})]) is None
-    assert uplink_Bps([flows(rng, {"same-switch": 12e9, "across": 9e9})]) == pytest.approx(9e9, rel=0.06)
+    assert distances.uplink_Bps([flows(rng, {"same-switch": 12e9, "across": 12e9})]) is None
+    assert distances.uplink_Bps([flows(rng, {"same-switch": 12e9, "across": 9e9})]) == pytest.approx(9e9, rel=0.06)

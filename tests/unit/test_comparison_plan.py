@@ -13,6 +13,7 @@ from lepaute.measure.archive import Archive, ArchiveWriter
 from lepaute.measure.archive.metadata import Metadata
 from lepaute.measure.archive.mpi_campaign import CALLS, CLOCKS, KIND, MPIRUNS, calls, facts, mpiruns
 from lepaute.measure.archive.setups import metadata_facts
+from lepaute.measure.comparison import numbers
 from lepaute.measure.comparison.campaign import check_same
 from lepaute.measure.comparison.cases import (
     BLOCKING,
@@ -28,16 +29,6 @@ from lepaute.measure.comparison.cases import (
     with_overlapped,
 )
 from lepaute.measure.comparison.mpirun import parse_bindings
-from lepaute.measure.comparison.numbers import (
-    MAX_BATCHES,
-    MIN_IN_BATCH,
-    NOTHING_CALLS,
-    batches_of,
-    design_text,
-    library_order,
-    mpirun_seed,
-    shuffled_batches,
-)
 
 _CASES = [Case("Bcast", BLOCKING, 1 << exponent) for exponent in range(12)]
 _WINDOWS = dict.fromkeys([*_CASES, Case(NOTHING, BLOCKING, 0)], 0)
@@ -49,7 +40,7 @@ def test_overlap_is_of_nonblocking_operations_beside_these_alone() -> None:
         with_overlapped(operations_of("bcast"))
     alone, with_work = (Case("Allreduce", form, 8) for form in ("nonblocking", OVERLAPPED))
     windows = dict.fromkeys([alone, with_work, Case(NOTHING, BLOCKING, 0)], 0)
-    text = design_text(shuffled_batches({alone: 4, with_work: 4}, windows, 1), "window", 1, 5000)
+    text = numbers.design_text(numbers.shuffled_batches({alone: 4, with_work: 4}, windows, 1), "window", 1, 5000)
     assert any(row.endswith("Allreduce,nonblocking,8,4,window,0,0") for row in text.splitlines())
     assert any(row.endswith("Allreduce,overlapped,8,4,window,5000,0") for row in text.splitlines())
 
@@ -101,36 +92,36 @@ def test_reductions_that_mpi_does_not_define_are_refused(datatype: str, op: str,
 
 
 def test_every_block_has_each_library_as_often_in_any_order() -> None:
-    orders = [library_order(("a", "b"), 2, block, 7) for block in range(600)]
+    orders = [numbers.library_order(("a", "b"), 2, block, 7) for block in range(600)]
     count = Counter("".join(order) for order in orders)
     # All six orders are equally likely, and no block follows from the one before it.
     assert sorted(count) == ["aabb", "abab", "abba", "baab", "baba", "bbaa"]
     assert all(62 <= each <= 141 for each in count.values())  # of 100: beyond it once in ten thousand seeds
     assert 62 <= sum(a == b for a, b in zip(orders, orders[1:], strict=False)) <= 141
-    assert orders[:9] == [library_order(("a", "b"), 2, block, 7) for block in range(9)]
-    assert orders[:9] != [library_order(("a", "b"), 2, block, 8) for block in range(9)]
-    assert sorted(library_order(("a", "b", "c"), 1, 0, 7)) == ["a", "b", "c"]
+    assert orders[:9] == [numbers.library_order(("a", "b"), 2, block, 7) for block in range(9)]
+    assert orders[:9] != [numbers.library_order(("a", "b"), 2, block, 8) for block in range(9)]
+    assert sorted(numbers.library_order(("a", "b", "c"), 1, 0, 7)) == ["a", "b", "c"]
 
 
 def test_batches_have_all_calls_and_cases_are_far_apart() -> None:
     calls = {case: 3 + 10 * number for number, case in enumerate(_CASES)}
-    batches = shuffled_batches(calls, _WINDOWS, 3)
+    batches = numbers.shuffled_batches(calls, _WINDOWS, 3)
     count: Counter[Case] = Counter()
     for batch in batches:
         count[batch.case] += batch.calls
-    assert count == {**calls, Case(NOTHING, BLOCKING, 0): NOTHING_CALLS}
+    assert count == {**calls, Case(NOTHING, BLOCKING, 0): numbers.NOTHING_CALLS}
     number = Counter(batch.case for batch in batches)
-    assert all(number[case] == batches_of(calls[case]) for case in _CASES)
-    assert all(batch.calls >= min(MIN_IN_BATCH, calls[batch.case]) for batch in batches if batch.case in calls)
-    assert max(number.values()) == MAX_BATCHES
+    assert all(number[case] == numbers.batches_of(calls[case]) for case in _CASES)
+    assert all(batch.calls >= min(numbers.MIN_IN_BATCH, calls[batch.case]) for batch in batches if batch.case in calls)
+    assert max(number.values()) == numbers.MAX_BATCHES
     # The last of a random order of some 40 batches is rarely of the same case as the one before.
     assert sum(a.case == b.case for a, b in zip(batches, batches[1:], strict=False)) < 10
 
 
 def test_the_order_of_batches_is_that_of_the_seed() -> None:
     calls = dict.fromkeys(_CASES, 20)
-    assert shuffled_batches(calls, _WINDOWS, 3) == shuffled_batches(calls, _WINDOWS, 3)
-    assert shuffled_batches(calls, _WINDOWS, 3) != shuffled_batches(calls, _WINDOWS, 4)
+    assert numbers.shuffled_batches(calls, _WINDOWS, 3) == numbers.shuffled_batches(calls, _WINDOWS, 3)
+    assert numbers.shuffled_batches(calls, _WINDOWS, 3) != numbers.shuffled_batches(calls, _WINDOWS, 4)
     places = [
         (block, place, label, attempt)
         for block in (-1, 0, 1)
@@ -138,7 +129,7 @@ def test_the_order_of_batches_is_that_of_the_seed() -> None:
         for label in "ab"
         for attempt in (0, 1)
     ]
-    assert len({mpirun_seed(1, *place) for place in places}) == 24
+    assert len({numbers.mpirun_seed(1, *place) for place in places}) == 24
 
 
 _ASKED: dict[str, Any] = {

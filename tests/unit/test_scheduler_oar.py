@@ -222,13 +222,6 @@ def test_ctrl_c_before_oarsub_told_the_number_deletes_the_job_by_its_name(oar: P
     assert _words(oar, "oardel") == ["77"]
 
 
-def test_without_oar_the_missing_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OAR_JOB_ID", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentProblem, match="oarsub"):
-        scheduler("oar").acquire(Request(), print)
-
-
 def test_a_plan_shows_the_commands_and_runs_none(oar: Path) -> None:
     steps = scheduler("oar").plan(Request(count=2)).steps
     assert [step.split()[0] for step in steps] == ["oarsub", "oarstat", "env", "oardel"]

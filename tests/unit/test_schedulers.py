@@ -236,8 +236,9 @@ def test_a_name_that_no_node_can_have_is_refused_wherever_it_comes_from(states: 
         scheduler("slurm").acquire(Request(job="12"), print)
 
 
-def test_without_slurm_the_missing_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+@pytest.mark.parametrize(("name", "command"), [("slurm", "salloc"), ("oar", "oarsub")])
+def test_the_missing_command_is_named(name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(f"{name.upper()}_JOB_ID", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentProblem, match="salloc cannot be started"):
-        scheduler("slurm").acquire(Request(), print)
+    with pytest.raises(EnvironmentProblem, match=f"{command} cannot be started"):
+        scheduler(name).acquire(Request(), print)

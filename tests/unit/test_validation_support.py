@@ -10,19 +10,8 @@ from population.simulated import dahu_like, simulated
 from population.two_sample import combined, levels, p_values
 from same_bits import compared, differing, judged, parsed
 from support.report import at_most, status
+from truth import law as laws
 from truth.calibration import CLOCK_S, write_calibration
-from truth.law import (
-    EXCLUSIVE,
-    KINDS,
-    Effects,
-    Scatter,
-    exponential,
-    half_normal,
-    kinds_of,
-    law_of,
-    scatter_of,
-    with_outliers,
-)
 from truth.runs import true_platform, true_runs_s
 from what_if.runs import effect_goals, same_order
 
@@ -118,14 +107,16 @@ def test_what_was_skipped_is_named_and_does_not_count() -> None:
 
 
 def test_two_hundred_machines_are_fourteen_of_each_kind_and_combinations() -> None:
-    machines = [kinds_of(number, 1) for number in range(200)]
-    assert all(machines.count((kind,)) == 14 for kind in KINDS)
+    machines = [laws.kinds_of(number, 1) for number in range(200)]
+    assert all(machines.count((kind,)) == 14 for kind in laws.KINDS)
     combined = [kinds for kinds in machines if len(kinds) > 1]
-    assert len(combined) == 200 - 14 * len(KINDS)
-    assert not any(set(kinds) >= EXCLUSIVE for kinds in combined)
+    assert len(combined) == 200 - 14 * len(laws.KINDS)
+    assert not any(set(kinds) >= laws.EXCLUSIVE for kinds in combined)
 
 
-@pytest.mark.parametrize("modes", [half_normal(), exponential(), with_outliers(half_normal(), 0.03, 0.02)[2]])
+@pytest.mark.parametrize(
+    "modes", [laws.half_normal(), laws.exponential(), laws.with_outliers(laws.half_normal(), 0.03, 0.02)[2]]
+)
 def test_noise_has_mean_zero_and_variance_one_as_the_engine_wants_it(modes: object) -> None:
     weight, mean, sd = (getattr(modes, name) for name in ("weight", "mean", "sd"))
     assert weight.sum() == pytest.approx(1.0)
@@ -134,14 +125,14 @@ def test_noise_has_mean_zero_and_variance_one_as_the_engine_wants_it(modes: obje
 
 
 def test_two_per_cent_of_calls_at_three_to_ten_times_lengthen_the_mean_by_eleven_per_cent() -> None:
-    growth, relative_sd, _ = with_outliers(half_normal(), 0.03, 0.02)
+    growth, relative_sd, _ = laws.with_outliers(laws.half_normal(), 0.03, 0.02)
     assert growth == pytest.approx(1.0 + 0.02 * 5.5)
     # E[(x - 1)^2] of a uniform in 3..10 is 5.5^2 + 49 / 12.
     assert (relative_sd * growth) ** 2 == pytest.approx(0.98 * 0.03**2 + 0.02 * (5.5**2 + 49 / 12) - 0.11**2, rel=1e-3)
 
 
 def test_a_factor_on_all_cores_is_a_factor_on_the_run_of_one_process() -> None:
-    law = law_of(Scatter(), np.random.default_rng(1))
+    law = laws.law_of(laws.Scatter(), np.random.default_rng(1))
     quiet, hpl = Layers(noise=False), Hpl(n=1000, nb=128)
     once, twice = (
         predict(hpl, true_platform(law, {(0, 0): factor, (0, 1): factor}, 1.0, 1), runs=1, layers=quiet)
@@ -153,8 +144,8 @@ def test_a_factor_on_all_cores_is_a_factor_on_the_run_of_one_process() -> None:
 @pytest.mark.slow
 def test_the_archive_of_a_machine_without_effects_has_the_means_of_its_law(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    scatter = Scatter(process=0.0, few=True)
-    law, effects = law_of(scatter, rng), Effects(scatter, rng)
+    scatter = laws.Scatter(process=0.0, few=True)
+    law, effects = laws.law_of(scatter, rng), laws.Effects(scatter, rng)
     table = Archive.open(write_calibration(tmp_path / "c.zip", law, effects, 1, rng)).table(
         "observations/kernels.parquet"
     )
@@ -168,8 +159,8 @@ def test_the_archive_of_a_machine_without_effects_has_the_means_of_its_law(tmp_p
 @pytest.mark.slow
 def test_a_machine_of_two_nodes_is_calibrated_predicted_and_run(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    scatter = scatter_of(("few", "network"))
-    law, effects = law_of(scatter, rng), Effects(scatter, rng)
+    scatter = laws.scatter_of(("few", "network"))
+    law, effects = laws.law_of(scatter, rng), laws.Effects(scatter, rng)
     path = write_calibration(tmp_path / "c.zip", law, effects, 2, rng)
     platform, _ = fit.platform_and_models(Archive.open(path), "made-up")
     hpl = Hpl(n=2000, nb=128, p=2, q=2)

@@ -15,7 +15,7 @@ void bind_program(nb::module_& m) {
     op.def(
         "__init__",
         [](program::Op* place, std::string_view code, std::string_view algorithm, std::uint32_t peer, std::uint32_t tag,
-           std::uint32_t which, double size_m, double size_n, double size_k, std::uint32_t line) {
+           std::uint32_t which, double size_m, double size_n, double size_k, std::uint32_t line, double error) {
             new (place) program::Op{.code = of_word<program::Code>("code", code),
                                     .algorithm = of_word<program::Algorithm>("algorithm", algorithm),
                                     .peer = peer,
@@ -24,10 +24,11 @@ void bind_program(nb::module_& m) {
                                     .m = size_m,
                                     .n = size_n,
                                     .k = size_k,
-                                    .line = line};
+                                    .line = line,
+                                    .error = error};
         },
         nb::arg("code"), nb::arg("algorithm"), nb::arg("peer"), nb::arg("tag"), nb::arg("which"), nb::arg("m"),
-        nb::arg("n"), nb::arg("k"), nb::arg("line"));
+        nb::arg("n"), nb::arg("k"), nb::arg("line"), nb::arg("error") = 0.0);
     nb::class_<program::RankCode> code(m, "ProgramRankCode");
     code.def(nb::init<std::vector<std::uint32_t>, std::vector<std::array<std::uint32_t, 3>>>(), nb::arg("ops"),
              nb::arg("parts"))

@@ -12,6 +12,7 @@ using mpi::Rank;
 namespace {
 
 constexpr double most_bytes = 1e15;
+constexpr double most_sd = 10.0; // of the logarithm of a measured operation
 constexpr std::size_t most_named = 6;
 
 /// Throws std::invalid_argument for a number that numbers none of `count`.
@@ -69,7 +70,14 @@ void Parameters::check_op(const Op& op, const List& list, std::size_t members) c
     if (is_collective(op.code)) {
         below("ops.peer", op.peer, members);
         check_number("ops.k", op.k, 0.0, static_cast<double>(most_requests));
-        check_number("ops.n", op.n > 0.0 ? op.m / op.n : 0.0, 0.0, static_cast<double>(most_requests));
+        if (op.algorithm == Algorithm::measured) {
+            check_number("ops.n", op.n, 0.0, most_sd);
+            check_number("ops.error", op.error, 0.0, most_sd);
+            check_number("ops.tag", op.tag, 0U, 0U);
+            below("ops.line", op.line, lines.size());
+        } else {
+            check_number("ops.n", op.n > 0.0 ? op.m / op.n : 0.0, 0.0, static_cast<double>(most_requests));
+        }
         if (op.tag != 0) { // step by step they block
             check_number("ops.tag", op.tag == mpi::any ? 1U : op.tag, 1U, next ? 0U : most_requests);
         }

@@ -131,7 +131,7 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
     engine.use_agents(std::move(of_agents));
     engine.trace() = std::move(trace);
     engine.report_to(progress);
-    Program program(parameters, agents, engine, day);
+    Program program(parameters, agents, engine, day, {parameters.lines, engine, seeds, layers});
     try {
         result.time_s = engine.run([&](Rank rank) { return program.run(rank); });
     } catch (const mpi::Deadlock&) {
@@ -144,10 +144,10 @@ Result simulate(const Parameters& parameters, const models::Machine& machine, co
 }
 
 Program::Program(const Parameters& parameters, const std::vector<Agent>& agents, mpi::Engine& engine,
-                 models::MachineDay& day)
+                 models::MachineDay& day, MeasuredCalls measured)
     : parameters_(parameters), engine_(engine), day_(day), communicators_(parameters), agents_(agents),
-      jobs_(agents.size()), agents_of_(parameters.communicators.size()), at_(parameters.ranks()),
-      own_requests_(parameters.ranks(), 0) {
+      jobs_(agents.size()), agents_of_(parameters.communicators.size()), measured_(std::move(measured)),
+      at_(parameters.ranks()), own_requests_(parameters.ranks(), 0) {
     for (std::size_t i = 0; i < agents.size(); ++i) {
         agents_of_[agents[i].communicator].ranks.push_back(static_cast<Rank>(parameters.ranks() + i));
     }
@@ -324,7 +324,9 @@ Task Program::collective(Rank rank, const Op& op) {
                          mpi::first_collective_tag | op.which,
                          true,
                          own_requests_[rank]};
-    if (me.communicator.size() > 1) {
+    if (op.algorithm == Algorithm::measured) {
+        co_await measured_.call(me, op);
+    } else if (me.communicator.size() > 1) {
         co_await of_collective(me, op);
     }
     mpi::trace_phase(engine_, rank, static_cast<int>(op.code) - static_cast<int>(Code::barrier),

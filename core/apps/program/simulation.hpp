@@ -1,6 +1,8 @@
 #pragma once
 // A program that was laid down: for each rank the operations that it goes through, once for all runs.
 
+#include "apps/program/measured.hpp"
+#include "apps/program/op.hpp"
 #include "checks.hpp"
 #include "models/machine.hpp"
 #include "models/words.hpp"
@@ -20,51 +22,6 @@
 #include <vector>
 
 namespace lepaute::program {
-
-enum class Code : std::uint8_t {
-    send,
-    ssend,
-    receive,
-    isend,
-    irecv,
-    waitall,
-    waitany,
-    probe,
-    exchange,
-    compute,
-    step,
-    barrier,
-    broadcast,
-    reduce,
-    allreduce,
-    gather,
-    scatter,
-    allgather,
-    alltoall,
-    reduce_scatter
-};
-constexpr auto words_of(Code /*enum*/) noexcept {
-    return words_in_order<Code>("send", "ssend", "receive", "isend", "irecv", "waitall", "waitany", "probe", "exchange",
-                                "compute", "step", "barrier", "bcast", "reduce", "allreduce", "gather", "scatter",
-                                "allgather", "alltoall", "reduce_scatter");
-}
-[[nodiscard]] constexpr bool is_collective(Code code) noexcept { return code >= Code::barrier; }
-
-using mpi::Algorithm;
-
-/// One operation, of any rank; several ranks and steps may share it.
-struct Op {
-    Code code = Code::step;
-    Algorithm algorithm = Algorithm::usual;
-    std::uint32_t peer = mpi::any; // the rank sent to, received from or awaited; the root of a collective, by its index
-    /// Of a message. Of a collective operation 0 where it blocks; else 1 and the request that it ends, or any: none.
-    std::uint32_t tag = mpi::any;
-    std::uint32_t which = 0; // a request, a list (waits, exchange), a kernel, or a communicator
-    double m = 0.0;          // bytes of a message; m, n, k of a kernel
-    double n = 0.0;          // bytes of a segment of a collective operation; 0: it has none
-    double k = 0.0;          // chains, children of a k-nomial tree, or messages at once of a collective operation
-    std::uint32_t line = 0;  // of the program's text
-};
 
 /// What one rank does: places in the list of operations.
 struct RankCode {
@@ -188,7 +145,7 @@ struct Communicators {
 class Program {
 public:
     Program(const Parameters& parameters, const std::vector<Agent>& agents, mpi::Engine& engine,
-            models::MachineDay& day);
+            models::MachineDay& day, MeasuredCalls measured);
     [[nodiscard]] mpi::Task run(mpi::Rank rank); // or an agent
     /// Who waits for what, of a run that has ended in a deadlock.
     [[nodiscard]] std::string deadlock() const;
@@ -230,6 +187,7 @@ private:
     const std::vector<Agent>& agents_;
     std::vector<Jobs> jobs_;                   // of each agent
     std::vector<mpi::Communicator> agents_of_; // by communicator; empty where none is needed
+    MeasuredCalls measured_;
     std::vector<At> at_;
     std::vector<std::uint32_t> own_requests_; // of each rank: numbers from here on are those of exchanges
 };

@@ -72,7 +72,8 @@ QUESTIONS = (
 WAYS = """Your own program, which way? (docs/howto/which_way.md)
   it has run at that size   record it, then predict trace: seconds
   results, unchanged code   emulate: as long as all ranks compute, on one core
-  small runs, no code yet   predict FILE.py:CLASS: half an hour, then seconds"""
+  small runs                record some, then learn: seconds
+  no code yet               predict FILE.py:CLASS: half an hour, then seconds"""
 SHOW_WAYS = ("predict", "emulate", "emulate program", "record")
 
 #: What asks for the help of any command.

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from lepaute.cli.options import Flag, flags_of
-from lepaute.cli.simulation import Placement, Simulation, platform_of
+from lepaute.cli.simulation import Placement, Simulation, platform_of, read_measured
 from lepaute.cli.terminal import answer_text, details_text
 from lepaute.errors import InputError
+from lepaute.simulate.apps.replay.collectives import AUTO, MeasuredCalls, MeasuredFile, collectives_of, library_of
 from lepaute.simulate.prediction.warnings import BLOCK_SIZES_GUESSED, caveats
 from lepaute.simulate.prediction.wording import span_of
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from lepaute.simulate.engine import Engine
     from lepaute.simulate.platform import Platform
     from lepaute.simulate.prediction.comparing import Difference
+
+#: The field of a replay that an archive of `compare` may give.
+_COLLECTIVES = "collectives"
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ def alternatives(
             usual_engine(other.application).on(conditions).prepare(other.application)
         except InputError as error:
             raise InputError(f"--against {text[:80]}: {error}") from None
-        result.append(other)
+        result += [other, *_operation_by_operation(applications[0], other)]
     return result
 
 
@@ -195,7 +199,7 @@ def _with_value(field: str, value: str, described: Any, machine: "Platform", pla
         known = f"{', '.join(flags)}, platform, mapping or a field of the platform"
         raise InputError(f"{before.title} has no parameter {field[:80]!r}; give {known}")
     flag = flags[field]
-    changed = replace(described, **flag.values(flag.converted(value, get_type_hints(type(described)))))
+    changed = replace(described, **read_measured(flag.values(flag.converted(value, get_type_hints(type(described))))))
     if changed == described:
         raise InputError(f"{field} has that value already; give another one")
     application = _application(changed)
@@ -217,3 +221,44 @@ def _shown(flag: Flag, described: Any) -> str:
     if values == [None]:
         return "the default"
     return "x".join(("no", "yes")[value] if isinstance(value, bool) else str(value) for value in values)
+
+
+def both_measured(applications: "list[Application]", against: Sequence[str]) -> "tuple[list[Application], list[str]]":
+    """A replay, and the texts of --against, where one names an archive: both are of measured calls then, that of the
+    recording's library, as far as the archive has it, and that of the other one."""
+    texts = list(against)
+    for at, text in enumerate(texts):
+        name, _, value = text.partition("=")
+        known = name.strip() == _COLLECTIVES and len(applications) == 1 and hasattr(applications[0], _COLLECTIVES)
+        file = collectives_of(value) if known and ".zip" in value else None
+        if not isinstance(file, MeasuredFile):
+            continue
+        from lepaute.measure.archive import Archive
+        from lepaute.measure.archive.mpi_campaign import facts
+
+        replayed: Any = applications[0]
+        libraries = facts(Archive.open(file.path)).libraries
+        recorded = library_of(replayed.recorded_with)
+        same = [library.label for library in libraries if library_of(library.family) == recorded]
+        first, *others = sorted((library.label for library in libraries), key=lambda label: label not in same)
+        if file.library and file.library == first:
+            first, others = others[0] if others else first, [first]
+        if not file.library and len(others) != 1:
+            raise InputError(f"--against {text[:80]}: name one of {', '.join(others)}: {file.path}:LIBRARY")
+        texts[at] = f"{_COLLECTIVES}={file.path}:{file.library or others[0]}"
+        if replayed.collectives == AUTO:
+            calls = read_measured({_COLLECTIVES: MeasuredFile(file.path, first)})
+            applications = [replace(replayed, **calls)]
+    return applications, texts
+
+
+def _operation_by_operation(reference: Any, other: Alternative) -> list[Alternative]:
+    """Where both are replays that take the measured calls of two libraries, of several operations: the reference with a
+    single one of the other library."""
+    before, after = (getattr(replay, _COLLECTIVES, None) for replay in (reference, other.application))
+    if not (isinstance(before, MeasuredCalls) and isinstance(after, MeasuredCalls)):
+        return []
+    measured = {call.code for call in before.calls} & {call.code for call in after.calls}
+    codes = [code for code in reference.operations if code in measured]
+    replays = [replace(reference, collectives=before.except_for(code, after)) for code in codes if len(codes) > 1]
+    return [replace(other, application=replay, value=str(replay.collectives)) for replay in replays]

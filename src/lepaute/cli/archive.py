@@ -1,18 +1,15 @@
 """`lepaute archive`: what an archive holds, whether it is whole, what differs between two, and its files."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import App, AsJson, Details, Force, argument
+from lepaute.cli.options import App, AsJson, Details, Force, argument, option
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import LepauteError
 from lepaute.kit.outputs import check_output_folder
 from lepaute.kit.printable import terminal_columns
-from lepaute.kit.text import counted, size_text
+from lepaute.kit.text import caveat_line, counted, size_text
 from lepaute.measure.archive import Archive
 from lepaute.measure.archive.extraction import extract as extract_members
 from lepaute.measure.archive.metadata import COMPLETE
@@ -28,10 +25,10 @@ def show(
     file: File,
     details: Details = False,
     as_json: AsJson = False,
-    members: Annotated[bool, typer.Option("--members", help="All members, with their sizes.")] = False,
+    members: Annotated[bool, option("All members, with their sizes.", "--members")] = False,
 ) -> None:
     """What the archive is, on one screen; of a failed experiment, why. The archive is verified first."""
-    from lepaute.measure.archive.screen import first_screen
+    from lepaute.measure.archive.screen import first_facts
 
     archive = Archive.open(file)
     listed = archive.members()
@@ -39,19 +36,15 @@ def show(
         sizes = {name: {"sha256": member.sha256, "size_bytes": member.size_bytes} for name, member in listed.items()}
         print(json_text({"id": archive.id, "metadata": archive.metadata, "members": sizes}))
         return
-    status, *lines = first_screen(archive, _width(), details=details)
-    say(status, 2, "good" if archive.about.outcome == COMPLETE else "bad")
-    say("\n".join(lines))
+    answer, facts = first_facts(archive, details=details)
+    say(answer, 2, "good" if archive.about.outcome == COMPLETE else "bad")
+    for name, text in facts:
+        say(f"  {name:<11}{text}", 13)
+    if warnings := archive.about.warnings:
+        lines = [f"warning: {text}" for text in warnings]
+        say("\n".join(lines) if details else caveat_line(warnings, terminal_columns()))
     if members:
         say("\n".join([f"{len(listed)} members:", *(f"  {m.size_bytes:>12}  {at}" for at, m in listed.items())]), 16)
-
-
-def _width() -> int:
-    """Columns of a screen of an archive, which is not as wide as a wide terminal."""
-    from lepaute.measure.archive.screen import WIDTH
-
-    columns = terminal_columns()
-    return min(columns, WIDTH) if sys.stdout.isatty() else columns
 
 
 @app.command()
@@ -91,10 +84,8 @@ def _facts(archive: Archive) -> dict[str, object]:
 @app.command()
 def extract(
     file: File,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where to.", show_default=False)],
-    members: Annotated[
-        list[str] | None, typer.Argument(metavar="[MEMBER...]", help="Members or folders of them; default: all.")
-    ] = None,
+    output: Annotated[Path, option("Where to.", "-o", "--output", metavar="FOLDER", show_default=False)],
+    members: Annotated[list[str] | None, argument("[MEMBER...]", "Members or folders of them; default: all.")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +103,7 @@ def extract(
 
 @app.command()
 def close(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER.work", help="What an interrupted run left.")],
+    folder: Annotated[Path, argument("FOLDER.work", "What an interrupted run left.")],
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -137,8 +128,8 @@ def diff(
     first: Annotated[Path, argument("A", "An archive.")],
     second: Annotated[Path, argument("B", "Another one.")],
     as_json: AsJson = False,
-    everything: Annotated[bool, typer.Option("--all", help="Every difference in full.")] = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit status 1 where the setups differ.")] = False,
+    everything: Annotated[bool, option("Every difference in full.", "--all")] = False,
+    exit_code: Annotated[bool, option("Exit status 1 where the setups differ.", "--exit-code")] = False,
 ) -> int:
     """What differs between the setups of two experiments; results are not compared."""
     from lepaute.measure.archive.comparison import compare, comparison_json, comparison_lines, comparison_sentence
@@ -154,7 +145,7 @@ def diff(
         }
         print(json_text({**sides, **comparison_json(comparison), "not_compared": unread}))
     else:
-        lines = comparison_lines(comparison, unread, everything=everything, width=_width())
+        lines = comparison_lines(comparison, unread, everything=everything)
         known = [f"{side}: {archive.path}  {archive.id[:12]}" for side, archive in zip("AB", archives, strict=True)]
         say("\n".join([comparison_sentence(comparison), *known, *lines]))
     return 1 if exit_code and not comparison.same else 0

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, arguments_of, refuse_options, reject_other_options
+from lepaute.cli.options import (
+    DETAILS_HELP,
+    FORCE_HELP,
+    argument,
+    arguments_of,
+    option,
+    refuse_options,
+    reject_other_options,
+)
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import json_text, note, notes_printed, progress_bar, say, tell
 from lepaute.errors import InputError
@@ -34,17 +42,13 @@ PLATFORM = "dahu-2020-01"
 class ClockOptions:
     """What is measured, or simulated."""
 
-    ranks: int | None = option_field(
-        None, "Ranks; default: 2 here, on nodes one on each slot.", name="np", also=("--ranks",)
-    )
+    ranks: int | None = option_field(None, "Ranks; default: 2 here, on nodes all slots.", name="np", also=("--ranks",))
     methods: str = option_field("SKaMPI,Netgauge,JK,HCA,HCA2,HCA3", "Which methods are measured.", metavar="METHOD,...")
     after: str = option_field(
         "0,5,10,20", "When the errors are looked at, after each synchronisation; the first is 0.", metavar="TIME,..."
     )
     clock: str = option_field("clock_gettime", "MPI_Wtime, clock_gettime or rdtscp.", metavar="CLOCK")
-    mpiruns: int | None = option_field(
-        None, "Starts of mpirun; default: as many as the budget allows, or 20 simulated ones."
-    )
+    mpiruns: int | None = option_field(None, "Starts of mpirun; default: as many as --budget allows; simulated 20.")
     budget_s: float = option_field("5min", "Time for all mpiruns together.", **TIME)
     simulate: str | None = option_field(
         None,
@@ -52,9 +56,7 @@ class ClockOptions:
         "or 64,1,0.05.",
         metavar="RANKS,PPM[,PPM]",
     )
-    platform: str | None = option_field(
-        None, f"Platform of a simulation; default: {PLATFORM}.", name="platform", also=("-p",)
-    )
+    platform: str | None = option_field(None, f"To simulate; default: {PLATFORM}.", name="platform", also=("-p",))
     ranks_per_node: int | None = option_field(None, "Ranks on each node.", minimum=1)
     hostfile: Path | None = option_field(None, "Nodes and ranks of each, by ssh: lines as host slots=N or host:N.")
     seed: int = option_field(1, "Seed of the order of methods, and of simulated clocks.", minimum=0)
@@ -87,18 +89,17 @@ def command(
     context: typer.Context,
     what: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[LIBRARY]",
-            help="The MPI library, as lepaute compare names one (openmpi, mpich, a prefix, a compiler wrapper); "
+        argument(
+            "[LIBRARY]",
+            "The MPI library, as lepaute compare names one (openmpi, mpich, a prefix, a compiler wrapper); "
             "default: that of the mpicc on PATH. ARCHIVE.zip: says what a measurement holds.",
-            show_default=False,
         ),
     ] = None,
     *,
     options: ClockOptions,
     request: Request,
     answer: ClockAnswer,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("clocks.zip"),
+    output: Annotated[Path, option("Archive to write.", "--output", "-o")] = Path("clocks.zip"),
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
 ) -> None:

@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command, get_group
 
 from lepaute.cli import COMMANDS
-from lepaute.cli.options import App
+from lepaute.cli.options import App, argument
 from lepaute.errors import InputError
 
 #: What Typer says of a command or an option that is none, with the nearest ones.
@@ -83,9 +83,7 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def completion(
-    shell: Annotated[
-        str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", autocompletion=lambda: [*SCRIPTS])
-    ],
+    shell: Annotated[str, argument("SHELL", "The shell: bash, zsh or fish.", autocompletion=lambda: [*SCRIPTS])],
 ) -> None:
     """Prints the script with which a shell completes commands, options and names of platforms.
 

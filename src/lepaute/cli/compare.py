@@ -10,7 +10,7 @@ import typer
 
 from lepaute.cli.compare_options import CompareOptions, MeasureOptions
 from lepaute.cli.entry import LIBRARY_FAILED
-from lepaute.cli.options import arguments_of, is_given, refuse_options, reject_other_options
+from lepaute.cli.options import argument, arguments_of, is_given, option, refuse_options, reject_other_options
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import announce, json_text, note, notes_printed, progress_bar, warn
 from lepaute.errors import InputError
@@ -35,18 +35,17 @@ def command(
     context: typer.Context,
     libraries: Annotated[
         list[str],
-        typer.Argument(
-            metavar="LIBRARY...",
-            help="A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
+        argument(
+            "LIBRARY...",
+            "A name (openmpi, mpich), a prefix (/opt/mpi), a compiler wrapper, or module:NAME; or LABEL= and one. "
             "Archives (LEFT.zip RIGHT.zip, or one of each session): compares what they hold. Two files, or LABEL=FILE, "
             "of what the OSU or the Intel MPI benchmarks printed: compares these as far as they go.",
-            show_default=False,
         ),
     ],
     measuring: MeasureOptions,
     options: CompareOptions,
     request: Request,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Archive to write.")] = Path("comparison.zip"),
+    output: Annotated[Path, option("Archive to write.", "--output", "-o")] = Path("comparison.zip"),
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
 ) -> None:
@@ -182,7 +181,7 @@ def _measure(
     """
     from lepaute.measure.archive.mpi_campaign import facts
     from lepaute.measure.comparison.libraries import named_libraries
-    from lepaute.measure.comparison.measuring import asked_place
+    from lepaute.measure.comparison.measuring import asked_place, campaign_for
     from lepaute.measure.comparison.sessions import measure_sessions, session_archives
 
     asked_place(measuring.hostfile, where["scheduler"], where["request"], measuring.ranks_per_node)
@@ -198,8 +197,15 @@ def _measure(
         refuse_options(context, ("every_s",), "there is one session")
     if measuring.calls is not None and measuring.mpiruns is not None:
         refuse_options(context, ("precision",), "--calls and --mpiruns say how much is measured")
-    unused = unused_arguments(operation for operation, _ in operations_of(measuring.ops))
-    refuse_options(context, unused, "no operation of --ops uses it")
+    operations, where_from = [operation for operation, _ in operations_of(measuring.ops)], "--ops"
+    if measuring.recording is not None:
+        refuse_options(context, ("ops", "sizes", "ranks", "primary", "datatype"), "--for tells what is measured")
+        of_program = campaign_for(measuring.recording)
+        measuring = replace(measuring, ranks=(of_program.ranks,))
+        operations, where_from = [operation for operation, _, _ in of_program.rows], str(measuring.recording)
+        for caveat in of_program.caveats:
+            note(f"lepaute: {measuring.recording}: {caveat}")
+    refuse_options(context, unused_arguments(operations), f"no operation of {where_from} uses it")
     _days(options)  # refused before anything is measured
     if options.scaling is not None and len(measuring.ranks) == 1:
         raise InputError("--scaling is of several numbers of ranks; give them to --np, such as 2,4,8")

@@ -48,6 +48,13 @@ class MeasureOptions:
         name="factor",
         metavar="NAME=a,b",
     )
+    recording: Path | None = option_field(
+        None,
+        "A recording (lepaute record): measures the collective calls that take most of its time, on as many ranks; "
+        "instead of --ops, --sizes, --np, --primary and --datatype.",
+        name="for",
+        metavar="TRACE",
+    )
     datatype: str = option_field(
         "double", "Data type of reductions: byte, int8_t, int, long, float, double; sizes are whole numbers of it."
     )
@@ -72,9 +79,7 @@ class MeasureOptions:
     clock_method: str = option_field("HCA", "SKaMPI, Netgauge, JK, HCA, HCA2 or HCA3.", metavar="METHOD")
     cold: bool = option_field(False, "Overwrite the private last-level cache before each call.")
     warm_up: int = option_field(5, "Calls before each batch; kept, with negative numbers.")
-    limit_s: float | None = option_field(
-        None, "Time after which an mpirun is ended; default: in proportion to its trial.", **TIME
-    )
+    limit_s: float | None = option_field(None, "Time after which an mpirun is ended; default: by its trial.", **TIME)
     seed: int = option_field(1, "Seed of sizes and of every order.", minimum=0)
     sessions: int = option_field(
         1, "Sessions, an archive each (NAME-1.zip and so on); the verdict is over these, from three on.", minimum=1
@@ -101,9 +106,7 @@ class CompareOptions:
     left: str | None = option_field(None, "The library to compare, where archives hold more than two.", metavar="LABEL")
     right: str | None = option_field(None, "The one to compare it with.", metavar="LABEL")
     fail_if_slower: float | None = option_field(
-        None,
-        "End with status 1 where the right library is shown to take longer by more, 3 where a row is not tested.",
-        **SHARE,
+        None, "Status 1 where the right library is shown to take longer by more, 3 where a row is not tested.", **SHARE
     )
     baseline: list[str] | None = option_field(
         None,

@@ -18,13 +18,16 @@ from lepaute.cli.options import (
     Details,
     Force,
     PictureFile,
+    argument,
     flags_of,
+    option,
     refuse_options,
     with_options_of,
 )
 from lepaute.cli.simulation import note_unused
 from lepaute.cli.terminal import json_text, say
 from lepaute.errors import DesignError, InputError
+from lepaute.kit.later import later
 from lepaute.kit.options import option_field
 from lepaute.kit.outputs import check_outputs
 from lepaute.kit.picture import picture_files
@@ -36,9 +39,16 @@ from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.platform import load_platform
 
 if TYPE_CHECKING:
-    from lepaute.measure.design import Design
+    from lepaute.measure import design as designs
+    from lepaute.measure.design import Design, grammar
+    from lepaute.measure.design import plot as plots
+    from lepaute.measure.design import summary as summaries
     from lepaute.measure.design.factors import Factor, Names
     from lepaute.measure.design.summary import DesignSummary, FactorSummary
+else:
+    designs = later("lepaute.measure.design")
+    grammar, plots = later("lepaute.measure.design.grammar"), later("lepaute.measure.design.plot")
+    summaries = later("lepaute.measure.design.summary")
 
 app = App(help="Tables of what will be measured, fully shuffled.", no_args_is_help=True)
 
@@ -73,11 +83,8 @@ class Table:
             getattr(sys.stdout, "reconfigure", lambda **_: None)(encoding="utf-8")
             print(design.to_csv(), end="")
         else:
-            from lepaute.measure.design import write_design
-            from lepaute.measure.design.summary import summary_of
-
-            write_design(design, self.output)
-            summary = summary_of(design)
+            designs.write_design(design, self.output)
+            summary = summaries.summary_of(design)
             if self.as_json:
                 print(json_text({"output": str(self.output), **_as_object(design, summary)}))
                 return
@@ -107,16 +114,14 @@ def dgemm(
     values: dict[str, Any],
     table: Table,
     general: GeneralSizes,
-    rows: Annotated[int | None, typer.Option(help="How many calls; not with log-product.", min=1, max=MAX_ROWS)] = None,
+    rows: Annotated[int | None, option("How many calls; not with log-product.", min=1, max=MAX_ROWS)] = None,
     content: Annotated[
-        str | None, typer.Option(help="What the operands hold, a factor: random,constant,sequential,masked:40.")
+        str | None, option("Contents of operands, a factor: random,constant,sequential,masked:40.")
     ] = None,
-    warm: Annotated[
-        str | None, typer.Option(help="A factor: 0 for operands at a random place, 1 for operands just used; 0,1.")
-    ] = None,
-    target: Annotated[str | None, typer.Option("--for", metavar="hpl", help="Sizes of this application: hpl.")] = None,
+    warm: Annotated[str | None, option("A factor: 0: operands at a random place, 1: operands just used; 0,1.")] = None,
+    target: Annotated[str | None, option("Sizes of this application: hpl.", "--for", metavar="hpl")] = None,
     platform: Annotated[
-        str | None, typer.Option("--platform", "-p", help="Where it runs, for the shares of time; else like dahu.")
+        str | None, option("Where it runs, for shares of time; else as dahu.", "--platform", "-p")
     ] = None,
 ) -> None:
     """Calls of dgemm: sizes of a general design, or with --for hpl those that a run of HPL makes.
@@ -124,8 +129,6 @@ def dgemm(
     With --content or --warm every call is made under all combinations of these. General tables hold (1, 1, 1) and,
     where their bounds allow, (2048, 2048, 2048), by which two of them are compared.
     """
-    from lepaute.measure.design import with_conditions
-
     of_hpl = ("platform", *(flag.argument for flag in flags_of(Hpl)))
     if target is None:
         refuse_options(context, of_hpl, "a run of HPL is described with --for hpl")
@@ -142,7 +145,7 @@ def dgemm(
     if content is not None or warm is not None:
         states = numbers_of(warm, "--warm") if warm is not None else [0]
         contents = content.split(",") if content is not None else ["random"]
-        design = with_conditions(design, contents=contents, warm=states, seed=table.seed)
+        design = designs.with_conditions(design, contents=contents, warm=states, seed=table.seed)
     table.write(design)
     if target is not None:
         note_unused(
@@ -151,24 +154,21 @@ def dgemm(
 
 
 def _general_sizes(context: typer.Context, general: GeneralSizes, rows: int | None, seed: int) -> "Design":
-    from lepaute.measure.design import dgemm_design, dgemm_sizes_design
-
     most = (general.max_n, general.max_n, general.max_k)
     if general.sizes == LOG_PRODUCT:
         refuse_options(context, ("rows", "fixed_k"), f"--sizes {LOG_PRODUCT} takes --products")
         between = (general.lowest, general.highest)
-        return dgemm_design(seed, products=general.products, product_range=between, most=most, same_calls=True)
+        return designs.dgemm_design(seed, products=general.products, product_range=between, most=most, same_calls=True)
     refuse_options(context, ("products", "lowest"), f"--sizes other than {LOG_PRODUCT} take --rows and --highest")
     if general.sizes != "fixed-k":
         refuse_options(context, ("fixed_k",), "--sizes fixed-k alone takes values of k")
     law: dict[str, Any] = {"count": rows or 360, "highest_product": general.highest, "most": most}
     fixed_k = numbers_of(general.fixed_k, "--k")
-    return dgemm_sizes_design(seed, general.sizes, **law, fixed_k=fixed_k, same_calls=True)
+    return designs.dgemm_sizes_design(seed, general.sizes, **law, fixed_k=fixed_k, same_calls=True)
 
 
 def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Design":
     """The design for one run: its calls from a simulation, passed on as a table."""
-    from lepaute.measure.design import dgemm_calls_design
     from lepaute.simulate.apps.hpl.kernel_calls import kernel_calls
 
     calls = kernel_calls(hpl, None if platform is None else load_platform(platform), seed=seed)
@@ -181,7 +181,7 @@ def _sizes_of_hpl(hpl: Hpl, platform: str | None, seed: int, rows: int) -> "Desi
         "steps_looked_at": calls.steps,
         "ranks_looked_at": calls.ranks,
     }
-    return dgemm_calls_design(seed, calls.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
+    return designs.dgemm_calls_design(seed, calls.sizes_of(("dgemm", "dgemm_nn")), rows=rows, about=about)
 
 
 @dataclass(frozen=True)
@@ -195,64 +195,50 @@ class Factors:
         also=("-f",),
     )
     replications: int = option_field(1, "Rows of each treatment (in each block).", minimum=1)
-    blocks: int | None = option_field(
-        None, "Blocks, one after the other, each with every treatment, shuffled.", minimum=1
-    )
+    blocks: int | None = option_field(None, "Successive blocks, each with every treatment, shuffled.", minimum=1)
 
     def levels(self) -> "dict[Names, Factor]":
         """The factors, parsed; raises DesignError for one that is given twice."""
-        from lepaute.measure.design.grammar import parse_factor
-
         factors: dict[Names, Factor] = {}
         for text in self.factor:
-            names, factor = parse_factor(text)
+            names, factor = grammar.parse_factor(text)
             if names in factors:
                 raise DesignError(f"--factor {','.join(names)} is given twice; give all its levels in one")
             factors[names] = factor
         return factors
 
 
-Count = Annotated[int, typer.Option(help="How many treatments.", min=1, show_default=False)]
+Count = Annotated[int, option("How many treatments.", min=1, show_default=False)]
 
 
 @app.command()
 def factorial(factors: Factors, table: Table) -> None:
     """All combinations of the levels, in random order."""
-    from lepaute.measure.design import full_factorial
-
-    design = full_factorial(factors.levels(), replications=factors.replications, blocks=factors.blocks, seed=table.seed)
-    table.write(design)
+    replications, blocks = factors.replications, factors.blocks
+    table.write(designs.full_factorial(factors.levels(), replications=replications, blocks=blocks, seed=table.seed))
 
 
 @app.command()
 def fractional(
     factors: Factors,
     table: Table,
-    generator: Annotated[
-        list[str] | None, typer.Option("--generator", "-g", help="Two-level fraction: d=a*b*c.")
-    ] = None,
-    count: Annotated[int | None, typer.Option(help="How many treatments.", min=1)] = None,
+    generator: Annotated[list[str] | None, option("Two-level fraction: d=a*b*c.", "--generator", "-g")] = None,
+    count: Annotated[int | None, option("How many treatments.", min=1)] = None,
 ) -> None:
     """Some of the combinations: regular two-level fractions, or balanced subsets for any numbers of levels."""
-    from lepaute.measure.design import fractional as make
-
-    _write_treatments(partial(make, generators=generator or ()), factors, count, table)
+    _write_treatments(partial(designs.fractional, generators=generator or ()), factors, count, table)
 
 
 @app.command()
 def latin(factors: Factors, count: Count, table: Table) -> None:
     """A Latin hypercube: one treatment in each of COUNT strata of every factor."""
-    from lepaute.measure.design import latin_hypercube
-
-    _write_treatments(latin_hypercube, factors, count, table)
+    _write_treatments(designs.latin_hypercube, factors, count, table)
 
 
 @app.command()
 def sample(factors: Factors, count: Count, table: Table) -> None:
     """Independent draws of every factor."""
-    from lepaute.measure.design import sample as make
-
-    _write_treatments(make, factors, count, table)
+    _write_treatments(designs.sample, factors, count, table)
 
 
 def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: int | None, table: Table) -> None:
@@ -263,33 +249,26 @@ def _write_treatments(make: Callable[..., "Design"], factors: Factors, count: in
 @app.command()
 @with_options_of(Factors, "factors", leave_out=("factor", "replications"), make=dict)
 def mix(
-    files: Annotated[list[Path], typer.Argument(help="Designs.", metavar="FILE...")],
+    files: Annotated[list[Path], argument("FILE...", "Designs.")],
     table: Table,
     factors: dict[str, Any],
-    kinds: Annotated[str | None, typer.Option(help="Names of a first column `kind`: memory,network.")] = None,
+    kinds: Annotated[str | None, option("Names of a first column `kind`: memory,network.")] = None,
 ) -> None:
     """One table of several designs, shuffled across all of them; what a design has not is empty in its rows."""
-    from lepaute.measure.design import blocks as in_blocks
-    from lepaute.measure.design import mix as make
-    from lepaute.measure.design import read_design
-
     check_outputs({"--output": table.output}, inputs=files, force=table.force)
     names, blocks = kinds.split(",") if kinds is not None else None, factors["blocks"]
-    design = make(*(read_design(file) for file in files), kinds=names, seed=table.seed)
-    table.write(design if blocks is None else in_blocks(design, count=blocks, seed=table.seed))
+    design = designs.mix(*(designs.read_design(file) for file in files), kinds=names, seed=table.seed)
+    table.write(design if blocks is None else designs.blocks(design, count=blocks, seed=table.seed))
 
 
-File = Annotated[Path, typer.Argument(help="A design.", show_default=False)]
+File = Annotated[Path, argument("FILE", "A design.")]
 
 
 @app.command()
 def show(file: File, details: Details = False, as_json: AsJson = False) -> None:
     """Prints how many rows and treatments, the factors with their levels or ranges, and the first rows."""
-    from lepaute.measure.design import read_design
-    from lepaute.measure.design.summary import summary_of
-
-    design = read_design(file)
-    summary = summary_of(design)
+    design = designs.read_design(file)
+    summary = summaries.summary_of(design)
     if as_json:
         print(json_text(_as_object(design, summary)))
         return
@@ -305,12 +284,9 @@ def _as_object(design: "Design", summary: "DesignSummary") -> dict[str, Any]:
 @app.command()
 def picture(file: File, output: PictureFile, force: Force = False) -> None:
     """Draws what is covered: each pair of factors, and each factor against the order of execution."""
-    from lepaute.measure.design import read_design
-    from lepaute.measure.design.plot import plot_design
-
     check_outputs({"--output": picture_files(output)}, inputs=[file], force=force)
-    design = read_design(file)
-    plot_design(design, output, title=file.name)
+    design = designs.read_design(file)
+    plots.plot_design(design, output, title=file.name)
     factors = counted(len(design.columns), "factor")
     say(f"{' and '.join(map(str, picture_files(output)))}: {counted(len(design), 'row')} and {factors} of {file}")
 
@@ -347,84 +323,71 @@ def _factor_line(factor: "FactorSummary", *, details: bool) -> str:
 
 
 def _first_rows(design: "Design", width: int) -> list[str]:
-    from lepaute.measure.design.columns import cell_of
-
-    rows = [[str(i), *(_cut(cell_of(v), 24) for v in row)] for i, row in enumerate(design.rows[:FIRST_ROWS])]
+    rows = [
+        [str(i), *(_cut(designs.columns.cell_of(v), 24) for v in row)] for i, row in enumerate(design.rows[:FIRST_ROWS])
+    ]
     lines = [f"  {line}" for line in shown_table(["row", *design.columns], rows, width, left=()).splitlines()]
     more = len(design) - FIRST_ROWS
     return lines + ([f"  and {counted(more, 'more row')}"] if more > 0 else [])
 
 
 def _level_text(value: object) -> str:
-    from lepaute.measure.design.columns import cell_of
-
-    return cell_of(value) if isinstance(value, (int, float, str)) else "nothing"
+    return designs.columns.cell_of(value) if isinstance(value, (int, float, str)) else "nothing"
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-MaxBytes = Annotated[str, typer.Option(help="Largest message.")]
+MaxBytes = Annotated[str, option("Largest message.")]
 
 
 @app.command()
 def p2p(table: Table, max_bytes: MaxBytes = "64M") -> None:
     """MPI point-to-point operations: sizes 10^U, kinds interleaved."""
-    from lepaute.measure.design import p2p_design
-
-    table.write(p2p_design(table.seed, size_range_bytes=(1, parse_size(max_bytes, "--max-bytes"))))
+    table.write(designs.p2p_design(table.seed, size_range_bytes=(1, parse_size(max_bytes, "--max-bytes"))))
 
 
 @app.command()
 def ring(
     table: Table,
-    ranks: Annotated[int, typer.Option(help="Ranks in the ring.", min=2, max=1_000_000)] = 2,
-    sizes: Annotated[
-        int, typer.Option(help="Message sizes of each operation; each is in all conditions.", min=1, max=100_000)
-    ] = 16,
+    ranks: Annotated[int, option("Ranks in the ring.", min=2, max=1_000_000)] = 2,
+    sizes: Annotated[int, option("Message sizes of each operation, in all conditions.", min=1, max=100_000)] = 16,
     max_bytes: MaxBytes = "64M",
 ) -> None:
     """Messages in a ring of ranks that stand idle, compute, poll, or do both: four conditions, interleaved."""
-    from lepaute.measure.design import ring_design
-
     most = parse_size(max_bytes, "--max-bytes")
-    table.write(ring_design(table.seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, most)))
+    table.write(designs.ring_design(table.seed, ranks=ranks, sizes=sizes, size_range_bytes=(1, most)))
 
 
 @app.command(name="hpl-step")
 def hpl_step(
     table: Table,
-    rows: Annotated[int, typer.Option(help="How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
-    nb: Annotated[str, typer.Option(help="Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
-    max_n: Annotated[int, typer.Option(help="Order of the largest matrix.", max=2**31 - 1)] = 8000,
+    rows: Annotated[int, option("How many pieces of HPL's factorisation.", max=1_000_000)] = 24,
+    nb: Annotated[str, option("Columns of a panel: 64,128. Each has as many rows.")] = "64,128,256",
+    max_n: Annotated[int, option("Order of the largest matrix.", max=2**31 - 1)] = 8000,
 ) -> None:
     """Short pieces of HPL's factorisation, at sizes that a run passes through."""
-    from lepaute.measure.design import hpl_step_design
-
-    table.write(hpl_step_design(table.seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
+    table.write(designs.hpl_step_design(table.seed, rows=rows, nbs=numbers_of(nb, "--nb"), max_n=max_n))
 
 
 @app.command()
 def memory(
     table: Table,
-    max_bytes: Annotated[str, typer.Option(help="Largest buffer; the smallest has 1 KiB.")] = "64M",
-    strides: Annotated[str, typer.Option(help="Every how many elements one is read.")] = "1,2,4,8,16",
-    element_bytes: Annotated[str, typer.Option(help="Widths of an element.")] = "4,8,16",
-    unrolls: Annotated[str, typer.Option(help="How often the loop is unrolled.")] = "1,8",
-    allocations: Annotated[int, typer.Option(help="Buffers of each size.", min=1, max=10_000)] = 4,
-    replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 1,
+    max_bytes: Annotated[str, option("Largest buffer; the smallest has 1 KiB.")] = "64M",
+    strides: Annotated[str, option("Every how many elements one is read.")] = "1,2,4,8,16",
+    element_bytes: Annotated[str, option("Widths of an element.")] = "4,8,16",
+    unrolls: Annotated[str, option("How often the loop is unrolled.")] = "1,8",
+    allocations: Annotated[int, option("Buffers of each size.", min=1, max=10_000)] = 4,
+    replications: Annotated[int, option("Rows of each combination.", min=1)] = 1,
 ) -> None:
     """Passes over memory: buffer size, stride, width, unrolling and allocation, all combinations."""
-    from lepaute.measure.design import memory_design
-    from lepaute.measure.design.memory import SIZES_BYTES
-
     most = parse_size(max_bytes, "--max-bytes")
-    if most < SIZES_BYTES[0]:
-        raise InputError(f"--max-bytes is {max_bytes}; the smallest buffer has {SIZES_BYTES[0]} bytes")
-    design = memory_design(
+    if most < designs.memory.SIZES_BYTES[0]:
+        raise InputError(f"--max-bytes is {max_bytes}; the smallest buffer has {designs.memory.SIZES_BYTES[0]} bytes")
+    design = designs.memory_design(
         table.seed,
-        sizes_bytes=[size for size in SIZES_BYTES if size <= most],
+        sizes_bytes=[size for size in designs.memory.SIZES_BYTES if size <= most],
         strides=numbers_of(strides, "--strides"),
         element_bytes=numbers_of(element_bytes, "--element-bytes"),
         unrolls=numbers_of(unrolls, "--unrolls"),
@@ -437,20 +400,17 @@ def memory(
 @app.command()
 def collective(
     table: Table,
-    operations: Annotated[str | None, typer.Option(help="Some of the operations: bcast,barrier. Default: all.")] = None,
-    max_bytes: Annotated[str, typer.Option(help="Largest message; sizes are powers of 4.")] = "16M",
-    ranks: Annotated[str, typer.Option("-np", "--np", "--ranks", help="Numbers of ranks: 2,4,8.")] = "2",
-    replications: Annotated[int, typer.Option(help="Rows of each combination.", min=1)] = 20,
+    operations: Annotated[str | None, option("Some of the operations: bcast,barrier. Default: all.")] = None,
+    max_bytes: Annotated[str, option("Largest message; sizes are powers of 4.")] = "16M",
+    ranks: Annotated[str, option("Numbers of ranks: 2,4,8.", "-np", "--np", "--ranks")] = "2",
+    replications: Annotated[int, option("Rows of each combination.", min=1)] = 20,
 ) -> None:
     """MPI collective operations: operation, size, ranks, all combinations."""
-    from lepaute.measure.design import collective_design
-    from lepaute.measure.design.messages import SIZED, SIZES_BYTES, UNSIZED
-
-    most = parse_size(max_bytes, "--max-bytes")
-    design = collective_design(
+    most, known = parse_size(max_bytes, "--max-bytes"), designs.messages
+    design = designs.collective_design(
         table.seed,
-        operations=operations.split(",") if operations is not None else SIZED + UNSIZED,
-        sizes_bytes=[size for size in SIZES_BYTES if size <= most],
+        operations=operations.split(",") if operations is not None else known.SIZED + known.UNSIZED,
+        sizes_bytes=[size for size in known.SIZES_BYTES if size <= most],
         ranks=numbers_of(ranks, "--ranks"),
         replications=replications,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from lepaute.cli.against import alternatives, compared_with
-from lepaute.cli.options import App, AsJson, Details, Force, argument, with_options_of
+from lepaute.cli.options import App, AsJson, Details, Force, argument, option, with_options_of
 from lepaute.cli.prediction_answer import answered, answered_emulation, answered_scaling
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused
 from lepaute.cli.terminal import FASTER, announce, answer_in, json_text, note, simulated_date
@@ -93,21 +93,19 @@ class ProgramOptions(ProgramSettings):
 @with_options_of(TraceFiles, "traces", leave_out=("trace_ranks", "trace_steps"))
 def program(
     simulation: EmulatedRuns,
-    ranks: Annotated[
-        str, typer.Option("-np", "--np", "--ranks", help="number of ranks; several, as 1,2,4,8, for their speed-up")
-    ],
+    ranks: Annotated[str, option("number of ranks; several, as 1,2,4,8, for their speed-up", "-np", "--np", "--ranks")],
     placement: Placement,
     traces: TraceFiles,
     options: ProgramOptions,
     words: Annotated[list[str] | None, argument("-- PROGRAM ARGS", "The program.")] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            help="FIELD=VALUE: also with this parameter, such as collectives=mpich, or platform=NAME, mapping=random "
+        option(
+            "FIELD=VALUE: also with this parameter, such as collectives=mpich, or platform=NAME, mapping=random "
             "or a field of the platform as --set takes it, and the ratio"
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="picture of time and efficiency over the ranks, .png, .svg")] = None,
+    plot: Annotated[Path | None, option("picture of time and efficiency over the ranks, .png, .svg")] = None,
     force: Force = False,
     details: Details = False,
     as_json: AsJson = False,
@@ -218,7 +216,7 @@ def hpl(
     values: dict[str, Any],
     placement: Placement,
     traces: TraceFiles,
-    timeout: Annotated[float, typer.Option(help="wall seconds of a run")] = 3600.0,
+    timeout: Annotated[float, option("wall seconds of a run")] = 3600.0,
     force: Force = False,
     details: Details = False,
     as_json: AsJson = False,

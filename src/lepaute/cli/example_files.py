@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lepaute.cli.options import Force, reject_other_options
+from lepaute.cli.options import Force, argument, option, reject_other_options
 from lepaute.cli.terminal import say
 from lepaute.errors import InputError
 from lepaute.kit.documents import guess
@@ -33,15 +33,14 @@ def command(
     context: typer.Context,
     topics: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TOPIC",
-            help="What to copy; 'all' for everything. Without it the topics are listed.",
-            show_default=False,
+        argument(
+            "TOPIC",
+            "What to copy; 'all' for everything. Without it the topics are listed.",
             autocompletion=lambda: [*TOPICS, "all"],
         ),
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="the folder that gets a folder for each topic")
+        Path, option("the folder that gets a folder for each topic", "--output", "-o", metavar="FOLDER")
     ] = Path("examples"),
     force: Force = False,
 ) -> None:

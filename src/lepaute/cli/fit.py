@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.fit_text import dependence_text, quality_table, selection_table, verdict_text
-from lepaute.cli.options import AsJson, Details, Force, is_given, page_option
+from lepaute.cli.options import AsJson, Details, Force, argument, is_given, page_option
 from lepaute.cli.run import PythonOnNodes, SchedulerName
 from lepaute.cli.terminal import BAR_AFTER_S, announce, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.watch_store import check_text
@@ -55,9 +55,7 @@ class CalibrateOptions:
         None, "Nodes of each switch; default: as Slurm knows them.", metavar="NODES;NODES...", parse=switches_of
     )
     seed: int = option_field(1, "Seed of the designs and of their order.", minimum=0)
-    budget_s: float | None = option_field(
-        None, "Time for all, fits included; default: 4min, or what the fewest blocks take.", **TIME
-    )
+    budget_s: float | None = option_field(None, "Time with all fits; default: 4min, or for the fewest blocks.", **TIME)
     precision: float | None = option_field(
         None, "Half-width of the mean of a reference run of HPL at which it ends; default: 5%.", **SHARE
     )
@@ -145,17 +143,11 @@ class FitOptions:
         None, "auto, a form of all kernels such as M'-H/N-2, or KERNEL=FORM; may be repeated", metavar="FORM"
     )
     network_condition: str = option_field(
-        "",
-        "messages as measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks, nothing else",
-        metavar="CONDITION",
+        "", "messages measured under idle, dgemm, iprobe or iprobe+dgemm; default: two ranks alone", metavar="CONDITION"
     )
-    plot: Path | None = option_field(
-        None, "picture of a memory hierarchy (of an experiment), .png or .svg", metavar="FILE"
-    )
+    plot: Path | None = option_field(None, "picture of an experiment's memory hierarchy, .png or .svg", metavar="FILE")
     factor: list[str] | None = option_field(
-        None,
-        "a column of an experiment's observations to test besides those of its design; may be repeated",
-        metavar="COLUMN",
+        None, "a column of an experiment's observations to test besides its design's; may be repeated", metavar="COLUMN"
     )
     column: str | None = option_field(None, "result of an experiment to compare; default: duration_s", metavar="COLUMN")
 
@@ -168,7 +160,7 @@ class FitOptions:
 
 def fit(
     context: typer.Context,
-    archives: Annotated[list[Path], typer.Argument(metavar="ARCHIVE...", help="calibrations of one machine")],
+    archives: Annotated[list[Path], argument("ARCHIVE...", "calibrations of one machine")],
     options: FitOptions,
     report: Report = None,
     details: Details = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lepaute.cli.entry import complain
-from lepaute.cli.options import AsJson, Force, argument
+from lepaute.cli.options import AsJson, Force, argument, option
 from lepaute.cli.terminal import answer_in, json_text, note, say, warn
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
@@ -24,23 +24,21 @@ LONG = 500
 
 def command(
     recordings: Annotated[list[Path], argument("TRACE...", "Recordings on two or more numbers of ranks.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The Python file to write.", show_default=False)],
+    output: Annotated[Path, option("The Python file to write.", "--output", "-o", show_default=False)],
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "What differs between the recordings, such as n=512,512,1024: a value for each, then that of --check.",
             metavar="NAME=N[,N...]",
-            help="What differs between the recordings, such as n=512,512,1024: a value for each, then that of --check.",
         ),
     ] = None,
     check_trace: Annotated[
         Path | None,
-        typer.Option("--check", metavar="TRACE", help="A recording to compare the calls with; exit status 1: differs."),
+        option("A recording to compare the calls with; exit status 1: differs.", "--check", metavar="TRACE"),
     ] = None,
-    recorded_on: Annotated[
-        str | None, typer.Option(help="The platform of the recordings: a file, or the name of a shipped one.")
-    ] = None,
+    recorded_on: Annotated[str | None, option("Platform of the recordings: a file, or a shipped one.")] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also print each call's rules, alternatives that hold, and computing.")
+        bool, option("Also print rules of each call, alternatives, and computing.", "--explain")
     ] = False,
     as_json: AsJson = False,
     force: Force = False,

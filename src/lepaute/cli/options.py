@@ -32,14 +32,19 @@ PictureFile = Annotated[Path, typer.Option("--output", "-o", help="The picture, 
 Details = Annotated[bool, typer.Option("--details", help=DETAILS_HELP)]
 
 
-def argument(metavar: str, help: str) -> Any:  # noqa: A002
-    """An argument that has no default."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False)
+def option(help: str, *names: str, **more: Any) -> Any:  # noqa: A002
+    """An option; names: with their dashes, unless it has that of the parameter; more: as of typer.Option."""
+    return typer.Option(*names, help=help, **more)
+
+
+def argument(metavar: str, help: str, *, show_default: bool = False, **more: Any) -> Any:  # noqa: A002
+    """An argument; more: as of typer.Argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=show_default, **more)
 
 
 def page_option(help: str) -> Any:  # noqa: A002
     """The option --report."""
-    return typer.Option("--report", metavar="FILE.html", help=help)
+    return option(help, "--report", metavar="FILE.html")
 
 
 Result = TypeVar("Result")

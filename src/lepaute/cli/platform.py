@@ -7,7 +7,7 @@ import typer
 
 from lepaute.cli import platform_combine, platform_making
 from lepaute.cli.entry import BAD_INPUT, complain
-from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force
+from lepaute.cli.options import TELLS_OF_A_FILE, App, AsJson, Details, Force, argument, option
 from lepaute.cli.platform_making import doubts, tell_written
 from lepaute.cli.simulation import platform_names
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, say, tell, warn
@@ -25,7 +25,7 @@ from lepaute.simulate.platform.group_picture import draw_platform
 from lepaute.simulate.platform.io import ALIASES
 from lepaute.simulate.platform.plausibility import implausible, unmodelled, without_model
 from lepaute.simulate.platform.schema import platform_text
-from lepaute.simulate.platform.summary import one_line, summary
+from lepaute.simulate.platform.summary import facts, in_one_line, one_line, summary
 
 app = App(help="List, show, check, import and export platforms; make new and hypothetical ones.", no_args_is_help=True)
 
@@ -52,19 +52,14 @@ def list_platforms(as_json: AsJson = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A shipped platform, or a platform file.", autocompletion=platform_names),
-    ],
-    as_yaml: Annotated[bool, typer.Option("--yaml", help="Print the platform file itself.")] = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="picture of nodes and links, .png, .svg")] = None,
+    name: Annotated[str, argument("NAME", "A shipped platform, or a platform file.", autocompletion=platform_names)],
+    as_yaml: Annotated[bool, option("Print the platform file itself.", "--yaml")] = False,
+    plot: Annotated[Path | None, option("picture of nodes and links, .png, .svg", metavar="FILE")] = None,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
     """Show a platform: nodes, kernel models, network, sources."""
-    from lepaute.simulate.platform.summary import facts, in_one_line
-
     if as_json and as_yaml:
         raise InputError("give either --json or --yaml")
     check_outputs({"--plot": files_of(plot)}, inputs=[name], force=force)
@@ -87,13 +82,12 @@ def show(
 
 @app.command()
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A platform file (or a shipped name).")],
+    file: Annotated[str, argument("FILE", "A platform file (or a shipped name).")],
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a platform file: all faults (exit status 2), values that no machine has, kernels that cost nothing."""
     from lepaute.measure.fit.observations.calls import MODELLED
-    from lepaute.simulate.platform.summary import in_one_line
 
     try:
         platform = load_platform(file)
@@ -123,11 +117,9 @@ def check(
 
 @app.command("export")
 def export_platform(
-    name: Annotated[str, typer.Argument(metavar="FILE", help="A platform file, or a shipped platform.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT.xml", help="The file to write.")],
-    every_route: Annotated[
-        bool, typer.Option("--every-route", help="Write each route, for latencies and shares of links as modelled.")
-    ] = False,
+    name: Annotated[str, argument("FILE", "A platform file, or a shipped platform.")],
+    output: Annotated[Path, option("The file to write.", "-o", "--output", metavar="OUT.xml")],
+    every_route: Annotated[bool, option("Write each route: latencies and links as modelled.", "--every-route")] = False,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,
@@ -155,9 +147,9 @@ def export_platform(
 
 @app.command("import")
 def import_platform(
-    file: Annotated[Path, typer.Argument(metavar="SIMGRID.xml", help="A platform of SimGrid, calibrated for SMPI.")],
+    file: Annotated[Path, argument("SIMGRID.xml", "A platform of SimGrid, calibrated for SMPI.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT.yaml", help="The file to write; default: print it.")
+        Path | None, option("File to write; else it is printed.", "-o", "--output", metavar="OUT.yaml")
     ] = None,
     details: Details = False,
     as_json: AsJson = False,

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from lepaute.cli.options import AsJson, Details, Force
+from lepaute.cli.options import AsJson, Details, Force, argument, option
 from lepaute.cli.platform_making import tell_written
 from lepaute.errors import InputError
 from lepaute.kit.outputs import check_outputs
@@ -15,13 +13,9 @@ from lepaute.simulate.platform.combining import combined
 
 
 def combine(
-    platforms: Annotated[list[str], typer.Argument(metavar="PLATFORM...", help="platforms of like nodes, two or more")],
-    nodes: Annotated[
-        str | None, typer.Option(metavar="N,N,...", help="nodes of each; default: as many as each has")
-    ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")] = Path(
-        "combined.yaml"
-    ),
+    platforms: Annotated[list[str], argument("PLATFORM...", "platforms of like nodes, two or more")],
+    nodes: Annotated[str | None, option("nodes of each; default: as many as each has", metavar="N,N,...")] = None,
+    output: Annotated[Path, option("platform to write", "-o", "--output", metavar="FILE")] = Path("combined.yaml"),
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,

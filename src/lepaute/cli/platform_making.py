@@ -8,9 +8,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lepaute.cli.options import AsJson, Details, Force, with_options_of
+from lepaute.cli.options import AsJson, Details, Force, argument, option, with_options_of
 from lepaute.cli.segment import as_object
 from lepaute.cli.terminal import note, say, tell, warn
 from lepaute.errors import InputError
@@ -21,24 +19,25 @@ from lepaute.kit.quantities import factor_of, parse_size
 from lepaute.kit.text import counted, significant, with_interval
 from lepaute.measure.archive import Archive
 from lepaute.simulate.platform import load_platform
-from lepaute.simulate.platform.data_sheet import DataSheet, platform_from, what_is_given
+from lepaute.simulate.platform.data_sheet import DataSheet, dgemm_rate, platform_from, what_is_given
 from lepaute.simulate.platform.io import parse_platform, with_population
 from lepaute.simulate.platform.plausibility import assumed_values, implausible, unmodelled
 from lepaute.simulate.platform.population import known_population
 from lepaute.simulate.platform.schema import platform_text
+from lepaute.simulate.platform.summary import facts, in_one_line
 
 if TYPE_CHECKING:
     from lepaute.measure.fit.population.coefficients import Coefficients
     from lepaute.measure.fit.population.generative import Generative, GroupMoments
     from lepaute.simulate.platform import Platform
 
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="platform to write")]
+Output = Annotated[Path, option("platform to write", "-o", "--output", metavar="FILE")]
 
 
 @with_options_of(DataSheet, "values", make=dict)
 def new(
     values: dict[str, Any],
-    like: Annotated[str, typer.Option(help="measured platform whose small kernels are scaled by dgemm")] = "dahu",
+    like: Annotated[str, option("measured platform whose small kernels are scaled by dgemm")] = "dahu",
     output: Output = Path("data-sheet.yaml"),
     details: Details = False,
     as_json: AsJson = False,
@@ -60,18 +59,13 @@ def new(
 
 
 def messages(
-    name: Annotated[str, typer.Argument(metavar="PLATFORM", help="a platform file, or the name of a shipped one")],
-    between: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="ping-pong of two nodes: OSU, Intel, CSV")
-    ] = None,
-    within: Annotated[Path | None, typer.Option(metavar="FILE", help="ping-pong of two ranks of one node")] = None,
-    eager: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="largest eager message of the MPI library; default: the largest jump"),
-    ] = None,
-    unit: Annotated[str, typer.Option(metavar="UNIT", help="of durations where a file tells none: s, ms, us, ns")] = "",
-    x: Annotated[str, typer.Option(metavar="COLUMN", help="of CSV: the column of sizes")] = "",
-    y: Annotated[str, typer.Option(metavar="COLUMN", help="the column of half round trips")] = "",
+    name: Annotated[str, argument("PLATFORM", "a platform file, or the name of a shipped one")],
+    between: Annotated[Path | None, option("ping-pong of two nodes: OSU, Intel, CSV", metavar="FILE")] = None,
+    within: Annotated[Path | None, option("ping-pong of two ranks of one node", metavar="FILE")] = None,
+    eager: Annotated[str | None, option("largest eager message; default: at the largest jump", metavar="SIZE")] = None,
+    unit: Annotated[str, option("of durations where a file tells none: s, ms, us, ns", metavar="UNIT")] = "",
+    x: Annotated[str, option("of CSV: the column of sizes", metavar="COLUMN")] = "",
+    y: Annotated[str, option("the column of half round trips", metavar="COLUMN")] = "",
     output: Output = Path("with-messages.yaml"),
     details: Details = False,
     as_json: AsJson = False,
@@ -85,7 +79,6 @@ def messages(
     from lepaute.measure.fit.duration_tables import read_durations
     from lepaute.measure.fit.ping_pongs import ping_pong_of, with_ping_pong
     from lepaute.measure.fit.segment_report import sentence
-    from lepaute.simulate.platform.summary import facts
 
     files = [(file, inside) for file, inside in ((between, False), (within, True)) if file is not None]
     if not files:
@@ -113,18 +106,14 @@ def messages(
 
 
 def synthesize(
-    nodes: Annotated[int, typer.Option(help="nodes of the cluster")],
-    like: Annotated[
-        str, typer.Option(help="platform; without a population, CPUs differ by a factor on dgemm")
-    ] = "dahu",
-    spatial: Annotated[str, typer.Option(help="factor of standard deviations between CPUs, such as 2x or 0.5")] = "1",
-    temporal: Annotated[str, typer.Option(help="factor of standard deviations between days, such as 2x or 0")] = "1",
-    seed: Annotated[int, typer.Option(help="the same seed, the same cluster")] = 1,
+    nodes: Annotated[int, option("nodes of the cluster")],
+    like: Annotated[str, option("platform; without a population, CPUs differ by a factor on dgemm")] = "dahu",
+    spatial: Annotated[str, option("factor of standard deviations between CPUs, such as 2x or 0.5")] = "1",
+    temporal: Annotated[str, option("factor of standard deviations between days, such as 2x or 0")] = "1",
+    seed: Annotated[int, option("the same seed, the same cluster")] = 1,
     threads: Annotated[
         int,
-        typer.Option(
-            "--threads-per-rank", min=1, metavar="T", help="for ranks of T threads; guessed where --like has no models"
-        ),
+        option("for ranks of T threads; guessed where --like has no models", "--threads-per-rank", min=1, metavar="T"),
     ] = 1,
     output: Output = Path("synthetic.yaml"),
     details: Details = False,
@@ -149,22 +138,17 @@ def synthesize(
 
 def population(
     sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="TABLE|ARCHIVE...", help="a table of coefficients, or calibrations of several days"),
+        list[Path], argument("TABLE|ARCHIVE...", "a table of coefficients, or calibrations of several days")
     ],
-    of: Annotated[str, typer.Option(help="platform that gets the population")],
-    kernel: Annotated[str, typer.Option(help="kernel that the coefficients are of")] = "dgemm",
-    threads: Annotated[
-        int, typer.Option("--threads-per-rank", min=1, metavar="T", help="threads that ran a call of the table")
-    ] = 1,
-    groups: Annotated[int, typer.Option(min=1, max=8, help="groups of nodes, at most")] = 4,
-    draw: Annotated[str, typer.Option(help="what a run draws: none, days or nodes-and-days")] = "days",
-    mcmc: Annotated[bool, typer.Option("--mcmc", help="also sample the posterior (needs the extra mcmc)")] = False,
-    seed: Annotated[int | None, typer.Option(help="of the sampling by --mcmc; default: 1")] = None,
+    of: Annotated[str, option("platform that gets the population")],
+    kernel: Annotated[str, option("kernel that the coefficients are of")] = "dgemm",
+    threads: Annotated[int, option("threads of a call of the table", "--threads-per-rank", min=1, metavar="T")] = 1,
+    groups: Annotated[int, option("groups of nodes, at most", min=1, max=8)] = 4,
+    draw: Annotated[str, option("what a run draws: none, days or nodes-and-days")] = "days",
+    mcmc: Annotated[bool, option("also sample the posterior (needs the extra mcmc)", "--mcmc")] = False,
+    seed: Annotated[int | None, option("of the sampling by --mcmc; default: 1")] = None,
     output: Output = Path("with-population.yaml"),
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="picture of pairs of coefficients and the groups, .png or .svg")
-    ] = None,
+    plot: Annotated[Path | None, option("picture of coefficients and the groups, .png or .svg", metavar="FILE")] = None,
     details: Details = False,
     as_json: AsJson = False,
     force: Force = False,
@@ -242,9 +226,6 @@ def tell_written(
     **further: Any,
 ) -> None:
     """A platform that was written: a headline, or a line as `show` has it; what else is to be said, and its doubts."""
-    from lepaute.simulate.platform.data_sheet import dgemm_rate
-    from lepaute.simulate.platform.summary import facts, in_one_line
-
     of_platform = dict(facts(platform))
     wanted = ("assumed", "between nodes", "inside a node", "network", "nodes")
     given = {name for name, _ in more}

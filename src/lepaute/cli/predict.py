@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.against import Alternative, Compared, alternatives, compared_with
+from lepaute.cli.against import Alternative, Compared, alternatives, both_measured, compared_with
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, with_options_of
+from lepaute.cli.options import FORCE_HELP, App, Details, flags_of, option, with_options_of
 from lepaute.cli.simulation import Placement, Simulation, TraceFiles, applications_of, note_unused, own_class
 from lepaute.cli.terminal import BAR_AFTER_S, announce, answer_in, json_text, note, progress_bar
 from lepaute.errors import InputError
@@ -43,9 +43,7 @@ class PredictOptions:
         "FIELD=VALUE: also with this parameter, such as nb=256, or platform=NAME, mapping=random or a field of the "
         "platform as --set takes it, and the ratio",
     )
-    parts: bool | None = option_field(
-        None, "break down the interval by cause; default: only if quick", name="parts/--no-parts"
-    )
+    parts: bool | None = option_field(None, "split the interval by cause; default: if quick", name="parts/--no-parts")
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
     plot: Path | None = option_field(
         None, "a picture of the distribution, or of all combinations; .png, .svg, or without an ending both"
@@ -86,7 +84,7 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
         placement: Placement,
         traces: TraceFiles,
         options: PredictOptions,
-        fidelity: Annotated[str, typer.Option(help=f"{', '.join(fidelities)} or {last}")] = "auto",
+        fidelity: Annotated[str, option(f"{', '.join(fidelities)} or {last}")] = "auto",
         details: Details = False,
     ) -> None:
         outputs = {**files.outputs, "--plot": files_of(options.plot), **traces.outputs}
@@ -99,7 +97,8 @@ def command_of(application: "type[Application]") -> Callable[..., None]:
             note(f"lepaute: {text}")
         trace = _narrowed(traces.request(), applications)
         mapping = placement.on(simulation.read(), applications[0].threads_per_rank)
-        others = alternatives(options.against or [], applications, simulation, placement)
+        applications, against = both_measured(applications, options.against or [])
+        others = alternatives(against, applications, simulation, placement)
         request = simulation.request(mapping=mapping, fidelity=fidelity, trace=trace)
         request = _completed(request, applications, simulation.machine, options.parts)
         sweep, compared = _predicted(applications, simulation, request, others)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from lepaute.cli.options import FORCE_HELP
+from lepaute.cli.options import FORCE_HELP, argument, option
 from lepaute.cli.terminal import BAR_AFTER_S, MIN_SPENT_S, announce, json_text, note, progress_bar, say
 from lepaute.errors import InputError
 from lepaute.kit.node_sets import folded
@@ -31,10 +29,9 @@ if TYPE_CHECKING:
 
 #: Options of all commands that measure on nodes, besides a Request.
 SchedulerName = Annotated[
-    str | None,
-    typer.Option("--scheduler", help=f"One of {', '.join(SCHEDULERS)}; default: ssh with --nodes, else local."),
+    str | None, option(f"One of {', '.join(SCHEDULERS)}; default: ssh with --nodes, else local.", "--scheduler")
 ]
-PythonOnNodes = Annotated[str | None, typer.Option("--python", help="Python 3.9 or newer on the nodes.")]
+PythonOnNodes = Annotated[str | None, option("Python 3.9 or newer on the nodes.", "--python")]
 
 
 @dataclass(frozen=True)
@@ -63,16 +60,14 @@ class RunOptions:
 def command(
     script: Annotated[
         Path,
-        typer.Argument(
-            metavar="EXPERIMENT.py",
-            help="A script with one subclass of lepaute.Job; node-test, for lepaute watch; or memory: its hierarchy.",
+        argument(
+            "EXPERIMENT.py",
+            "A script with one subclass of lepaute.Job; node-test, for lepaute watch; or memory: its hierarchy.",
         ),
     ],
     request: Request,
     run: RunOptions,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Archive; default: EXPERIMENT-DATE.zip.")
-    ] = None,
+    output: Annotated[Path | None, option("Archive; default: EXPERIMENT-DATE.zip.", "--output", "-o")] = None,
     scheduler: SchedulerName = None,
     python: PythonOnNodes = None,
 ) -> int:
@@ -193,9 +188,9 @@ def resume_command(options: "Options") -> str:
     if options.scheduler != default_scheduler(options.request.nodes):
         words.append(f"--scheduler={options.scheduler}")
     words += options.request.words()
-    for option, value in (("--install", options.installation), ("--python", options.python)):
+    for name, value in (("--install", options.installation), ("--python", options.python)):
         if value is not None:
-            words.append(f"{option}={value}")
+            words.append(f"{name}={value}")
     if options.monitor_period_s != DEFAULT_MONITOR_PERIOD_S:
         words.append(f"--monitor={options.monitor_period_s:g}")
     return shlex.join(words)

@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lepaute.cli.options import AsJson, Details, Force, page_option
+from lepaute.cli.options import AsJson, Details, Force, argument, option, page_option
 from lepaute.cli.terminal import answer_text, details_text, json_text, note, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import write_atomic
@@ -28,19 +26,15 @@ MIN_SIZES = 3
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="output of an OSU or Intel MPI benchmark, or CSV")],
-    unit: Annotated[str, typer.Option(metavar="UNIT", help="if the file tells none: s, ms, us, ns, MB/s, Gb/s")] = "",
-    x: Annotated[str, typer.Option(metavar="COLUMN", help="of CSV: the column of sizes")] = "",
-    y: Annotated[str, typer.Option(metavar="COLUMN", help="the column of durations, or of rates")] = "",
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="of CSV: only these rows; may be repeated")
-    ] = None,
-    table: Annotated[str, typer.Option(metavar="NAME", help="of several tables those whose name contains this")] = "",
-    breakpoints: Annotated[int | None, typer.Option(metavar="N", help="default: as many as the data prove")] = None,
-    objective: Annotated[
-        str, typer.Option(metavar="WHICH", help="log: relative errors, no negative coefficient; weighted, ordinary")
-    ] = "log",
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="picture of points and lines, .png or .svg")] = None,
+    file: Annotated[Path, argument("FILE", "output of an OSU or Intel MPI benchmark, or CSV")],
+    unit: Annotated[str, option("if the file tells none: s, ms, us, ns, MB/s, Gb/s", metavar="UNIT")] = "",
+    x: Annotated[str, option("of CSV: the column of sizes", metavar="COLUMN")] = "",
+    y: Annotated[str, option("the column of durations, or of rates", metavar="COLUMN")] = "",
+    where: Annotated[list[str] | None, option("of CSV: only these rows; repeatable", metavar="COLUMN=VALUE")] = None,
+    table: Annotated[str, option("of several tables those whose name contains this", metavar="NAME")] = "",
+    breakpoints: Annotated[int | None, option("default: as many as the data prove", metavar="N")] = None,
+    objective: Annotated[str, option("log: relative, no negative terms; weighted, ordinary", metavar="WHICH")] = "log",
+    plot: Annotated[Path | None, option("picture of points and lines, .png or .svg", metavar="FILE")] = None,
     report: Annotated[Path | None, page_option("page: where, how sure, what each line is")] = None,
     details: Details = False,
     as_json: AsJson = False,
@@ -67,9 +61,9 @@ def command(
     if not (chosen := [part for part in chosen if part.sizes >= MIN_SIZES]):
         raise InputError(omitted[0])
     warn(omitted)
-    for option, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
+    for name, path, what in (("--plot", plot, "draws"), ("--report", report, "is of")):
         if path is not None and len(chosen) > 1:
-            raise InputError(f"{option} {what} one table; choose it with --table: {_names(chosen)}")
+            raise InputError(f"{name} {what} one table; choose it with --table: {_names(chosen)}")
     options: Any = {"objective": objective, "n_breakpoints": breakpoints}
     lines = [segment(part.x, part.duration_s, **options) for part in chosen]
     ((durations, line), *_) = zip(chosen, lines, strict=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import COMBINATIONS, flags_of, is_given, refuse_options
+from lepaute.cli.options import COMBINATIONS, flags_of, is_given, option, refuse_options
 from lepaute.cli.terminal import note
 from lepaute.errors import InputError
 from lepaute.kit.options import TIME, option_field, options_of, word_of
@@ -16,6 +16,7 @@ from lepaute.kit.picture import files_of
 from lepaute.kit.quantities import numbers_of, settings_of
 from lepaute.kit.text import ranks_text, seconds
 from lepaute.simulate.apps.own.sides import balanced_sides
+from lepaute.simulate.apps.replay.collectives import MeasuredFile
 
 if TYPE_CHECKING:
     from lepaute.simulate import Application, Layers, Mapping, PredictionRequest
@@ -33,7 +34,7 @@ def platform_names() -> list[str]:
 
 
 PLATFORM_HELP = "a platform file, or the name of a shipped one"
-PlatformName = Annotated[str, typer.Option("--platform", "-p", help=PLATFORM_HELP, autocompletion=platform_names)]
+PlatformName = Annotated[str, option(PLATFORM_HELP, "--platform", "-p", autocompletion=platform_names)]
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,15 @@ class Simulation:
 
     platform: str = option_field(MISSING, PLATFORM_HELP, also=("-p",), complete=platform_names)
     settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
-    runs: int | None = option_field(
-        None, "simulated runs; default: 12 to 100, as many as are quick; 10 of an emulated program"
-    )
+    runs: int | None = option_field(None, "simulated runs; default: 12 to 100, as many as are quick; emulations: 10")
     seed: int = option_field(1, "run i uses seed + i")
     without: str | None = option_field(None, "layers of uncertainty that are not drawn, such as days,noise; or all")
-    transfer: Path | None = option_field(
-        None, "YAML file of prediction errors seen in earlier studies, which widen the interval"
-    )
+    transfer: Path | None = option_field(None, "YAML of prediction errors of earlier studies, which widen the interval")
     lag_s: float | None = option_field(
         None, "time between calibration and run, such as 30min or 2h; default: both in one session", **TIME
     )
     any: bool = option_field(
-        False,
-        "of any run, which may meet the slow state of the machine; default: of undisturbed runs",
-        name="any/--undisturbed",
+        False, "of any run, which may meet the slow state; default: of undisturbed runs", name="any/--undisturbed"
     )
 
     @property
@@ -242,13 +237,23 @@ def applications_of(
         instead = f", or {files.input_option} FILE" if files.input_option else ""
         options = f"{missing[0].name} {missing[0].argument.upper()} and further options{instead}"
         raise InputError(f"no run of {application.about.title} is described: give {options}")
-    made = list(dict.fromkeys(application(**values | one) for one in each))
+    made = list(dict.fromkeys(application(**read_measured(values | one)) for one in each))
     if "p" in flags and not is_given(context, flags["p"].argument):
         nodes, threads = platform().nodes, made[0].threads_per_rank
         if (ranks := nodes.count * (nodes.cores // threads)) > 1:
             rows, columns = sorted(balanced_sides(ranks, 2))
             note(f"lepaute: 1 rank, as there is no --grid; --grid {rows}x{columns} fills all nodes of the platform")
     return made, False
+
+
+def read_measured(values: dict[str, Any]) -> dict[str, Any]:
+    """Values of options, the calls of an archive in the place of its name. Raises InputError, ArchiveError."""
+    file = values.get("collectives")
+    if not isinstance(file, MeasuredFile):
+        return values
+    from lepaute.measure.compare.summaries import measured_calls
+
+    return values | {"collectives": measured_calls(file.path, file.library or None)}
 
 
 def note_unused(context: typer.Context, application: type, unused: Sequence[dict[str, str]]) -> None:

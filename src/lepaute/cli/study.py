@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lepaute.cli.entry import INTERRUPTED, complain
-from lepaute.cli.options import App, AsJson, Details, reject_other_options
+from lepaute.cli.options import App, AsJson, Details, argument, option, reject_other_options
 from lepaute.cli.simulation import PlatformName
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, note, notes_printed, progress_bar, say, warn
 from lepaute.cli.verify_site import opened_site, refuse_other_machine, sentinel_guard, where_of
@@ -40,9 +40,7 @@ SIMULATED_RUNS = 20
 class StudyOptions:
     """How a study is run; None where the study itself decides."""
 
-    output: Path | None = option_field(
-        None, "folder of all results; default: STUDY.results", also=("-o",), metavar="DIR"
-    )
+    output: Path | None = option_field(None, "folder of results; default: STUDY.results", also=("-o",), metavar="DIR")
     resume: bool = option_field(False, "continue in the folder: only what is missing is simulated")
     scheduler: str | None = option_field(
         None, "where it runs: threads, local (processes) or slurm; default: by how long it takes"
@@ -66,7 +64,7 @@ QUESTIONS = {
     "sensitivity": "Which factors matter, and how much.",
     "capacity": "Which machine to buy for a budget.",
 }
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="the study; its schema: lepaute study schema")]
+StudyFile = Annotated[Path, argument("STUDY.yaml", "the study; its schema: lepaute study schema")]
 app = App(help="Questions that take many simulations: tune, what if, sensitivity, capacity.")
 
 
@@ -83,11 +81,9 @@ def command_of(question: str) -> Callable[..., None]:
 def tune(
     file: StudyFile,
     options: StudyOptions,
-    real_runs: Annotated[
-        int | None, typer.Option(help="correct the simulation by at most N runs of the real HPL on this machine")
-    ] = None,
+    real_runs: Annotated[int | None, option("correct the simulation by at most N runs of the real HPL here")] = None,
     other_machine: Annotated[
-        bool, typer.Option("--other-machine", help="with --real-runs: even if the platform describes another machine")
+        bool, option("with --real-runs: even if the platform describes another machine", "--other-machine")
     ] = False,
     details: Details = False,
     as_json: AsJson = False,
@@ -149,7 +145,8 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
     width, is_clear = terminal_columns(), run.answer.decision.state("for") == "fine"
     text = answered_study(run, width, details=details)
     say(text, 2, "good" if is_clear else "doubtful", folded(run.first_line, width, 2))
-    note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html")
+    hpl = ", HPL.dat" if (run.folder / "HPL.dat").exists() else ""
+    note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html{hpl}")
 
 
 def check(file: StudyFile, as_json: AsJson = False) -> None:
@@ -165,15 +162,15 @@ def check(file: StudyFile, as_json: AsJson = False) -> None:
 
 def ready(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="of the study; all are listed without one")] = None,
+    name: Annotated[str | None, argument("NAME", "of the study; all are listed without one")] = None,
     platform: PlatformName = "dahu",
-    n: Annotated[str | None, typer.Option("--n", help="order of the matrix; default: 50k", metavar="N,...")] = None,
-    nb: Annotated[str | None, typer.Option("--nb", help="block size; default: 128", metavar="N,...")] = None,
-    grid: Annotated[str | None, typer.Option("--grid", help="as 8x8; default: all cores", metavar="PxQ,...")] = None,
-    threads: Annotated[int | None, typer.Option("--threads-per-rank", help="cores of each rank", min=1)] = None,
+    n: Annotated[str | None, option("order of the matrix; default: 50k", "--n", metavar="N,...")] = None,
+    nb: Annotated[str | None, option("block size; default: 128", "--nb", metavar="N,...")] = None,
+    grid: Annotated[str | None, option("as 8x8; default: all cores", "--grid", metavar="PxQ,...")] = None,
+    threads: Annotated[int | None, option("cores of each rank", "--threads-per-rank", min=1)] = None,
     *,
     options: StudyOptions,
-    show: Annotated[bool, typer.Option("--print", help="print the study file instead, to be edited")] = False,
+    show: Annotated[bool, option("print the study file instead, to be edited", "--print")] = False,
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:

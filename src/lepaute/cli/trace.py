@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force, PictureFile, argument, page_option
+from lepaute.cli.options import App, AsJson, Details, Force, PictureFile, argument, option, page_option
 from lepaute.cli.terminal import json_text, note, tell, warn
 from lepaute.errors import InputError
 from lepaute.kit.files import check_output, is_stream, write_atomic
@@ -19,21 +19,12 @@ from lepaute.kit.report.page import check_page_name
 from lepaute.kit.text import ranks_text, seconds
 from lepaute.measure.record import record as record_run
 from lepaute.simulate.trace import Trace, read_trace, write_trace
+from lepaute.simulate.trace import report as reports
 from lepaute.simulate.trace.breakdown import breakdown_of
 from lepaute.simulate.trace.compare import compare_traces, parameters_that_differ
 from lepaute.simulate.trace.compare_report import comparison_dict, comparison_text, page, plot_comparison
 from lepaute.simulate.trace.page import write_report
 from lepaute.simulate.trace.reading import read_foreign
-from lepaute.simulate.trace.report import (
-    breakdown_dict,
-    breakdown_text,
-    description,
-    facts,
-    foot,
-    headline,
-    plot_breakdown,
-    written_text,
-)
 from lepaute.simulate.trace.table import caveats_of
 from lepaute.simulate.trace.viewers import write_otf2, write_perfetto
 from lepaute.simulate.trace.viewers import written_text as viewer_written
@@ -51,16 +42,13 @@ File = Annotated[Path, argument("FILE", "A trace (Parquet).")]
 
 def record(
     words: Annotated[list[str], argument("-- mpirun ... PROGRAM", "The command to run.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The trace to write.")] = Path("trace.parquet"),
+    output: Annotated[Path, option("The trace to write.", "--output", "-o")] = Path("trace.parquet"),
     mpicc: Annotated[
-        Path | None,
-        typer.Option(help="The program's MPI library, by its compiler, prefix or name; by default that of mpirun."),
+        Path | None, option("The program's MPI library, by its compiler, prefix or name; by default that of mpirun.")
     ] = None,
-    dat: Annotated[Path | None, typer.Option(help="Input file of xhpl-lepaute; by default HPL.dat.")] = None,
-    solve: Annotated[int, typer.Option(help="Which of the runs in HPL.dat, from 1.", min=1)] = 1,
-    every_call: Annotated[
-        bool, typer.Option("--every-call", help="Record each unsuccessful probe, instead of merging successive ones.")
-    ] = False,
+    dat: Annotated[Path | None, option("Input file of xhpl-lepaute; by default HPL.dat.")] = None,
+    solve: Annotated[int, option("Which of the runs in HPL.dat, from 1.", min=1)] = 1,
+    every_call: Annotated[bool, option("Record each unsuccessful probe, merging none.", "--every-call")] = False,
     force: Force = False,
 ) -> None:
     """Runs a program under MPI and records its MPI and BLAS calls, at some 50 nanoseconds a call.
@@ -91,24 +79,24 @@ def _write(trace: Trace, output: Path) -> None:
     """Writes a trace that was made of something, and tells what is in it."""
     write_trace(trace, output)
     warn(caveats_of(trace.metadata))
-    note(written_text(output, trace))
+    note(reports.written_text(output, trace))
 
 
 @app.command()
 def show(file: File, as_json: AsJson = False) -> None:
     """Prints what a trace holds: where it comes from, and its calls by name."""
     trace = read_trace(file)
-    print(json_text(facts(trace), default=str) if as_json else description(trace, terminal_columns()))
+    print(json_text(reports.facts(trace), default=str) if as_json else reports.description(trace, terminal_columns()))
 
 
 @app.command()
 def gantt(
     file: File,
     output: PictureFile,
-    ranks: Annotated[str | None, typer.Option(help="Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
-    steps: Annotated[str | None, typer.Option(help="First and last panel to draw, such as 10-12.")] = None,
-    low_s: Annotated[float | None, typer.Option("--from", help="Draw from this time on, in seconds.")] = None,
-    high_s: Annotated[float | None, typer.Option("--to", help="Draw up to this time, in seconds.")] = None,
+    ranks: Annotated[str | None, option("Ranks to draw, such as 0-3,7; by default all, at most 64.")] = None,
+    steps: Annotated[str | None, option("First and last panel to draw, such as 10-12.")] = None,
+    low_s: Annotated[float | None, option("Draw from this time on, in seconds.", "--from")] = None,
+    high_s: Annotated[float | None, option("Draw up to this time, in seconds.", "--to")] = None,
     force: Force = False,
 ) -> None:
     """Draws the calls of each rank over time; of a long trace a few steps in its middle, below an overview."""
@@ -126,13 +114,9 @@ def gantt(
 @app.command()
 def convert(
     file: Annotated[Path, argument("FOREIGN", "A file or folder of another program.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The Parquet to write.", show_default=False)],
+    output: Annotated[Path, option("The Parquet to write.", "--output", "-o", show_default=False)],
     flop_rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="FLOP/S",
-            help="Of smpirun -trace-ti: flop/s at which it counted (smpi/host-speed); by default dgemm's.",
-        ),
+        float | None, option("Of smpirun -trace-ti: its flop/s (smpi/host-speed); default: dgemm's.", metavar="FLOP/S")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -152,7 +136,7 @@ def convert(
 @app.command()
 def perfetto(
     file: File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The JSON or JSON.gz to write.", show_default=False)],
+    output: Annotated[Path, option("The JSON or JSON.gz to write.", "--output", "-o", show_default=False)],
     force: Force = False,
 ) -> None:
     """Writes the trace for ui.perfetto.dev or Chrome's about:tracing."""
@@ -162,7 +146,7 @@ def perfetto(
 
 @app.command()
 def otf2(
-    file: File, output: Annotated[Path, typer.Option("--output", "-o", help="The folder to make.", show_default=False)]
+    file: File, output: Annotated[Path, option("The folder to make.", "--output", "-o", show_default=False)]
 ) -> None:
     """Writes the trace in OTF2, for Vampir and other tools of Score-P; needs the Python package otf2."""
     check_output_folder(output, "--output")
@@ -174,7 +158,7 @@ def otf2(
 def breakdown(
     file: File,
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Also a picture with bars, .png or .svg.")] = None,
+    plot: Annotated[Path | None, option("Also a picture with bars, .png or .svg.")] = None,
     report: Annotated[Path | None, page_option("Also write a page with all calls over time.")] = None,
     details: Details = False,
     force: Force = False,
@@ -185,18 +169,18 @@ def breakdown(
     trace = read_trace(file)
     time_spent = breakdown_of(trace)
     if plot is not None:
-        plot_breakdown(time_spent, plot, headline(trace), foot(trace))
+        reports.plot_breakdown(time_spent, plot, reports.headline(trace), reports.foot(trace))
     if report is not None:
         write_report(trace, report, shlex.join(["lepaute", "trace", "breakdown", str(file), "--report", str(report)]))
-    text = breakdown_text(time_spent, terminal_columns(), details=details)
-    print(json_text(breakdown_dict(time_spent)) if as_json else text)
+    text = reports.breakdown_text(time_spent, terminal_columns(), details=details)
+    print(json_text(reports.breakdown_dict(time_spent)) if as_json else text)
 
 
 @app.command()
 def analyze(
     file: File,
     platform: Annotated[
-        str | None, typer.Option("--platform", "-p", help="Also the efficiencies of its replay on this platform.")
+        str | None, option("Also efficiencies of a replay on this platform.", "--platform", "-p")
     ] = None,
     as_json: AsJson = False,
     report: Annotated[Path | None, page_option("Also write a page with pictures and all tables.")] = None,
@@ -226,10 +210,10 @@ def compare(
     left: Annotated[Path, argument("LEFT", "A trace.")],
     right: Annotated[Path, argument("RIGHT", "Another trace of the same program.")],
     as_json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Also a picture, .png or .svg.")] = None,
+    plot: Annotated[Path | None, option("Also a picture, .png or .svg.")] = None,
     report: Annotated[Path | None, page_option("Also write a page: the finding, pictures, all calls.")] = None,
     force: Force = False,
-    same: Annotated[bool, typer.Option("--same", help="Exit with status 1 if calls, order or sizes differ.")] = False,
+    same: Annotated[bool, option("Exit with status 1 if calls, order or sizes differ.", "--same")] = False,
 ) -> None:
     """Compares two traces of the same program call by call: counts, sizes, order, durations."""
     check_outputs({"--plot": files_of(plot), "--report": report}, inputs=[left, right], force=force)
@@ -241,12 +225,12 @@ def compare(
     if as_json:
         print(json_text(comparison_dict(comparison)))
     else:
-        titles = (f"{left}: {headline(one)}", f"{right}: {headline(other)}")
+        titles = (f"{left}: {reports.headline(one)}", f"{right}: {reports.headline(other)}")
         print(comparison_text(comparison, *titles, terminal_columns()))
     if plot is not None:
-        plot_comparison(comparison, plot, headline(one), headline(other))
+        plot_comparison(comparison, plot, reports.headline(one), reports.headline(other))
     if report is not None:
         command = shlex.join(["lepaute", "trace", "compare", str(left), str(right), "--report", str(report)])
-        write_atomic(report, page(comparison, headline(one), headline(other), differences, command))
+        write_atomic(report, page(comparison, reports.headline(one), reports.headline(other), differences, command))
     if same and not comparison.same_sizes:
         raise typer.Exit(1)

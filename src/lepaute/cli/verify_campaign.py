@@ -48,9 +48,7 @@ class VerifyOptions:
     n: str = option_field("2000,4000,8000", "orders of the matrix, one or several; suffix k")
     grid: str = option_field("1x1,1x2,2x1", "process grids, one or several")
     dat: Path | None = option_field(None, "an HPL.dat: all its combinations, instead of the options")
-    results: Path | None = option_field(
-        None, "an HPL.out: its cases are predicted and compared with it; nothing is run"
-    )
+    results: Path | None = option_field(None, "an HPL.out: its cases are predicted and compared with it; nothing runs")
     settings: list[str] | None = option_field(None, "FIELD=VALUE of the platform", name="set")
     runs: int | None = option_field(None, "simulated runs of each case (default: 100; with --results 10)")
     seed: int = option_field(1, "seed of the simulated runs, the order and the calibration")
@@ -62,9 +60,7 @@ class VerifyOptions:
     details: bool = option_field(False, DETAILS_HELP)
     as_json: bool = option_field(False, "one JSON object on standard output", name="json")
     output: Path = option_field(Path("lepaute-verification"), "folder for all files", also=("-o",))
-    report: Path | None = option_field(
-        None, "also a page: what came of it, predicted beside measured", metavar="FILE.html"
-    )
+    report: Path | None = option_field(None, "also a page: results, predicted beside measured", metavar="FILE.html")
     ranks_per_node: int | None = option_field(None, "ranks on each node in turn; default: one on each core", minimum=1)
     other_machine: bool = option_field(False, "run even if the platform describes another machine")
     calibrate: bool = option_field(False, "measure and fit this machine, or the nodes, first")

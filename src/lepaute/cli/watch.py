@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from lepaute.cli.options import App, AsJson, Force
+from lepaute.cli.options import App, AsJson, Force, option
 from lepaute.cli.terminal import json_text, note, say
 from lepaute.cli.watch_cost import cost
 from lepaute.cli.watch_events import app as events
@@ -31,9 +29,9 @@ VARIABLE = "LEPAUTE_NOTIFY"
 
 
 def site(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="an older site there is replaced")
-    ] = Path("watch-site"),
+    output: Annotated[Path, option("an older site there is replaced", "--output", "-o", metavar="FOLDER")] = Path(
+        "watch-site"
+    ),
     store: Place = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,15 +53,13 @@ def alert(
     store: Place = None,
     notify: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="send new regressions there: an Apprise URL such as mailto://... or jsons://host/hook; "
+        option(
+            "send new regressions there: an Apprise URL such as mailto://... or jsons://host/hook; "
             f"${VARIABLE} has several, with spaces between",
+            metavar="URL",
         ),
     ] = None,
-    prometheus: Annotated[
-        Path | None, typer.Option(metavar="FILE.prom", help="the state, for the textfile collector")
-    ] = None,
+    prometheus: Annotated[Path | None, option("the state, for the textfile collector", metavar="FILE.prom")] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lepaute.cli.options import AsJson, Details, with_options_of
+from lepaute.cli.options import AsJson, Details, argument, option, with_options_of
 from lepaute.cli.simulation import Simulation, note_unused
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, tell
 from lepaute.cli.watch_store import DATE, Cluster, Place, check_text, opened
@@ -38,9 +38,7 @@ class StateOptions:
     """Of what the state of the node is seen."""
 
     factor: str | None = option_field(None, "a rate of dgemm, or a duration")
-    since_s: float | None = option_field(
-        None, "of its state now; else of the regression that stands, or 5 jobs", **DATE
-    )
+    since_s: float | None = option_field(None, "of its state now; else of the open regression, or 5 jobs", **DATE)
     latest: int | None = option_field(None, "jobs of the state now, instead of --since", minimum=1)
 
     def __post_init__(self) -> None:
@@ -71,19 +69,15 @@ class StateOptions:
 @with_options_of(Simulation, "simulation", leave_out=("without", "transfer", "lag_s", "any"))
 def cost(
     context: typer.Context,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="its name in the store, such as 13 or dahu-13")],
+    node: Annotated[str, argument("NODE", "its name in the store, such as 13 or dahu-13")],
     simulation: Simulation,
     hpl: Hpl,
     seen: StateOptions,
     store: Place = None,
     cluster: Cluster = None,
-    platform_node: Annotated[
-        int | None, typer.Option(help="number in the platform; default: at the end of its name")
-    ] = None,
-    grid_without: Annotated[
-        str | None, typer.Option(metavar="PxQ", help="grid of the job without the node; default: the fastest")
-    ] = None,
-    fidelity: Annotated[str, typer.Option(help="auto, full or sampled")] = "auto",
+    platform_node: Annotated[int | None, option("number in the platform; default: at the end of its name")] = None,
+    grid_without: Annotated[str | None, option("grid without the node; default: the fastest", metavar="PxQ")] = None,
+    fidelity: Annotated[str, option("auto, full or sampled")] = "auto",
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:

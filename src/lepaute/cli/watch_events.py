@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lepaute.cli.options import App, AsJson, Details, Force, argument, refuse_options
+from lepaute.cli.options import App, AsJson, Details, Force, argument, option, refuse_options
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say, warn
 from lepaute.cli.watch_store import DATE, Cluster, Nodes, Place, check_text, date_of, opened, stage
 from lepaute.cli.watch_tests import chosen_values
@@ -40,11 +40,11 @@ else:
 
 app = App(help="The changelog: known changes, and those that the data show.")
 
-Author = Annotated[str | None, typer.Option(metavar="NAME", help="who records it; default: the login name")]
-EventFile = Annotated[Path | None, typer.Option("--events", help="CSV: date,cluster,node,type,description,author")]
-OutlierFile = Annotated[Path | None, typer.Option("--outliers", help="CSV: date,cluster,node,jobid,description,author")]
+Author = Annotated[str | None, option("who records it; default: the login name", metavar="NAME")]
+EventFile = Annotated[Path | None, option("CSV: date,cluster,node,type,description,author", "--events")]
+OutlierFile = Annotated[Path | None, option("CSV: date,cluster,node,jobid,description,author", "--outliers")]
 InventoryFile = Annotated[
-    Path | None, typer.Option("--inventory", help="CSV of what nodes share: node,chassis,rack,switch or the like")
+    Path | None, option("CSV of what nodes share: node,chassis,rack,switch or the like", "--inventory")
 ]
 #: Characters of an id that are shown; any beginning that is unique is enough.
 ID_CHARACTERS = 8
@@ -57,7 +57,7 @@ LEVEL = 0.05
 @app.command("list")
 def list_entries(
     store: Place = None,
-    history: Annotated[bool, typer.Option("--history", help="withdrawn entries, too, and who withdrew them")] = False,
+    history: Annotated[bool, option("withdrawn entries, too, and who withdrew them", "--history")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Events and outliers in force, by date."""
@@ -80,24 +80,21 @@ def list_entries(
 @app.command()
 def add(
     context: typer.Context,
-    node: Annotated[str, typer.Option("--node", metavar="SET", help="such as 13/14, node[13-16] or all")],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="what happened")],
-    date: Annotated[str, typer.Option("--date", metavar="DATE", help="takes effect at 00:00 UTC on this date")],
+    node: Annotated[str, option("such as 13/14, node[13-16] or all", "--node", metavar="SET")],
+    reason: Annotated[str, option("what happened", "--reason", metavar="TEXT")],
+    date: Annotated[str, option("takes effect at 00:00 UTC on this date", "--date", metavar="DATE")],
     store: Place = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="cluster of the nodes, or all; needed where several fit")
-    ] = None,
-    kind: Annotated[str, typer.Option("--type", help="platform (what is measured) or protocol (how)")] = "platform",
+    cluster: Annotated[str | None, option("their cluster, or all; needed where several fit", metavar="NAME")] = None,
+    kind: Annotated[str, option("platform (what is measured) or protocol (how)", "--type")] = "platform",
     outlier: Annotated[
-        str | None,
-        typer.Option(metavar="JOB", help="an outlier instead of an event: keep this job out of the reference"),
+        str | None, option("an outlier, no event: keep this job out of the reference", metavar="JOB")
     ] = None,
     author: Author = None,
     as_json: AsJson = False,
 ) -> None:
     """Records an event, which begins a new reference for its nodes, or an outlier."""
-    for text, option in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
-        check_text(text, option)
+    for text, name in ((node, "--node"), (reason, "--reason"), (cluster, "--cluster"), (outlier, "--outlier")):
+        check_text(text, name)
     if outlier is not None:
         refuse_options(context, ("kind",), "an outlier is not an event")
     day = date_of(date, "--date")
@@ -120,7 +117,7 @@ def add(
 @app.command()
 def withdraw(
     ids: Annotated[list[str], argument("ID...", "ids, or their first characters")],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="why")],
+    reason: Annotated[str, option("why", "--reason", metavar="TEXT")],
     store: Place = None,
     author: Author = None,
     as_json: AsJson = False,
@@ -276,10 +273,10 @@ def propose(options: ProposalOptions, store: Place = None, details: Details = Fa
 
 @app.command()
 def accept(
-    proposal: Annotated[str, typer.Argument(metavar="ID", help="of `lepaute watch events propose`")],
+    proposal: Annotated[str, argument("ID", "of `lepaute watch events propose`")],
     options: ProposalOptions,
     store: Place = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="the cause, if known")] = "",
+    reason: Annotated[str, option("the cause, if known", metavar="TEXT")] = "",
     author: Author = None,
     as_json: AsJson = False,
 ) -> None:
@@ -305,11 +302,11 @@ def accept(
 
 @app.command()
 def effect(
-    date: Annotated[str, typer.Argument(metavar="DATE", help="of a planned change, such as 2026-01-31")],
+    date: Annotated[str, argument("DATE", "of a planned change, such as 2026-01-31")],
     store: Place = None,
     node: Nodes = None,
     cluster: Cluster = None,
-    factor: Annotated[list[str] | None, typer.Option(help="only this factor; default: every one")] = None,
+    factor: Annotated[list[str] | None, option("only this factor; default: every one")] = None,
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:

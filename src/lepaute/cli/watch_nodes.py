@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lepaute.cli.options import AsJson, refuse_options
+from lepaute.cli.options import AsJson, argument, option, refuse_options
 from lepaute.cli.run import workload_parameters
 from lepaute.cli.terminal import json_text, note, say
 from lepaute.cli.watch_store import Cluster, Place, check_text, ingested, opened, place_of
@@ -24,7 +24,7 @@ from lepaute.kit.options import TIME, option_field
 from lepaute.kit.quantities import settings_of
 from lepaute.kit.text import counted
 from lepaute.measure.idle_nodes import NodeHistory, NodeTests, Settings, records_held
-from lepaute.measure.schedulers import batch_system
+from lepaute.measure.schedulers import batch_system, scheduler
 from lepaute.measure.shipped import shipped_experiments
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ _LATE_INTERVALS = 2.0
 class NodeTestOptions:
     """Which nodes are tested, when, and by what jobs."""
 
-    archives: Path = option_field(
-        Path("node-tests"), "for archives and logs; the nodes must see it as well", metavar="FOLDER"
-    )
+    archives: Path = option_field(Path("node-tests"), "for archives and logs; the nodes see it too", metavar="FOLDER")
     cluster: str = option_field("", "cluster the nodes belong to", metavar="NAME")
     scheduler: str = option_field("slurm", "slurm")
     partition: str | None = option_field(None, "partition of Slurm", metavar="NAME")
@@ -64,7 +62,7 @@ class NodeTestOptions:
 
 def run(
     experiment: Annotated[
-        str, typer.Argument(metavar="[EXPERIMENT]", help="what `lepaute run` runs on each node: a name or a script")
+        str, argument("[EXPERIMENT]", "what `lepaute run` runs on each node: a name or a script", show_default=True)
     ] = "node-test",
     store: Place = None,
     *,
@@ -167,17 +165,12 @@ def _report(tests: "NodeTests", nodes: "Mapping[str, bool]", *, dry_run: bool, a
 
 def health(
     context: typer.Context,
-    nodes: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NODES...", help="such as n3 or n[1-16]; default: this node as Slurm names it"),
-    ] = None,
+    nodes: Annotated[list[str] | None, argument("NODES...", "such as n3 or n[1-16]; default: this node")] = None,
     store: Place = None,
     cluster: Cluster = None,
-    drain: Annotated[
-        bool, typer.Option("--drain", help="drain regressed nodes of Slurm, once a confirmation run has confirmed it")
-    ] = False,
-    most: Annotated[str, typer.Option(metavar="N|X%", help="nodes that may be drained by Lepaute at a time")] = "5%",
-    partition: Annotated[str | None, typer.Option(metavar="NAME", help="of the nodes that --most counts")] = None,
+    drain: Annotated[bool, option("drain regressed nodes of Slurm, once another run confirms it", "--drain")] = False,
+    most: Annotated[str, option("nodes that may be drained by Lepaute at a time", metavar="N|X%")] = "5%",
+    partition: Annotated[str | None, option("of the nodes that --most counts", metavar="NAME")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Says whether nodes have regressed; exit status 1 if one has.
@@ -186,7 +179,6 @@ def health(
     regressions are those of `lepaute watch test`. With
     --drain it asks for a confirmation run first, and never touches a node that somebody else drained or resumed.
     """
-    from lepaute.measure.schedulers import scheduler
     from lepaute.watch.alarms.worth_a_look import LABEL
     from lepaute.watch.named_nodes import nodes_named, nodes_text, the_node
     from lepaute.watch.report.summary import EXIT_STATUS

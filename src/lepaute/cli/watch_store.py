@@ -7,9 +7,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lepaute.cli.options import AsJson, argument
+from lepaute.cli.options import AsJson, argument, option
 from lepaute.cli.terminal import json_text, tell
 from lepaute.errors import InputError
 from lepaute.kit.files import scratch_folder, sync
@@ -29,10 +27,10 @@ VARIABLE = "LEPAUTE_STORE"
 MAX_CHARACTERS = 2000
 NODES_HELP = "such as dahu-13, 13/14 or node[13-16]"
 Place = Annotated[
-    str | None, typer.Option("--store", metavar="PLACE", help=f"a folder or a postgresql:// URL; default: ${VARIABLE}")
+    str | None, option(f"a folder or a postgresql:// URL; default: ${VARIABLE}", "--store", metavar="PLACE")
 ]
-Cluster = Annotated[str | None, typer.Option(metavar="NAME", help="only this cluster")]
-Nodes = Annotated[str | None, typer.Option(metavar="SET", help=NODES_HELP)]
+Cluster = Annotated[str | None, option("only this cluster", metavar="NAME")]
+Nodes = Annotated[str | None, option(NODES_HELP, metavar="SET")]
 
 
 def place_of(place: str | None) -> str:
@@ -115,21 +113,12 @@ def check_text(text: str | None, option: str) -> str | None:
 def ingest(
     files: Annotated[list[Path], argument("FILE...", "archives, or results of other programs")],
     store: Place = None,
-    cluster: Annotated[str, typer.Option(metavar="NAME", help="cluster the nodes belong to")] = "",
-    file_format: Annotated[
-        str | None, typer.Option("--format", help="reframe, hpl or csv; default: recognised")
-    ] = None,
-    node: Annotated[str, typer.Option(help="node name to use instead of the one in the file")] = "",
-    mapping: Annotated[
-        Path | None, typer.Option(help="YAML that describes the columns of a CSV file; default: by its heading")
-    ] = None,
-    date: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="of HPL and CSV without a date: 2026-01-31 or 2026-01-31T07:24, UTC"),
-    ] = None,
-    file_date: Annotated[
-        bool, typer.Option("--file-date", help="take the date of the file's last change for HPL and CSV without one")
-    ] = False,
+    cluster: Annotated[str, option("cluster the nodes belong to", metavar="NAME")] = "",
+    file_format: Annotated[str | None, option("reframe, hpl or csv; default: recognised", "--format")] = None,
+    node: Annotated[str, option("node name to use instead of the one in the file")] = "",
+    mapping: Annotated[Path | None, option("YAML that describes the columns of a CSV; default: its heading")] = None,
+    date: Annotated[str | None, option("of HPL and CSV without one: 2026-01-31[T07:24], UTC", metavar="DATE")] = None,
+    file_date: Annotated[bool, option("of HPL and CSV without a date: the file's last change", "--file-date")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Adds measurements from files to the store, which is created if missing.

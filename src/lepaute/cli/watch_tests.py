@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details, page_option
+from lepaute.cli.options import DETAILS_HELP, FORCE_HELP, Details, argument, option, page_option
 from lepaute.cli.terminal import BAR_AFTER_S, json_text, progress_bar, say
 from lepaute.cli.watch_store import DATE, NODES_HELP, Place, check_text, date_of, end_of, opened, stage
 from lepaute.errors import InputError
@@ -53,15 +51,11 @@ class TestOptions:
 
     node: str | None = option_field(None, NODES_HELP, metavar="SET")
     cluster: str | None = option_field(None, "only this cluster", metavar="NAME")
-    factor: list[str] | None = option_field(
-        None, "a factor, or several tested as one vector, as 'a & b'; default: every factor"
-    )
+    factor: list[str] | None = option_field(None, "a factor, or several as one vector, as 'a & b'; default: every one")
     windows: tuple[int, ...] = option_field(
         "1,5", "test the mean of the latest R jobs", name="window", metavar="R,...", quantity=numbers_of
     )
-    confidence: float = option_field(
-        "99.99%", "confidence level of one test: p-values below 1 - SHARE are flagged", **SHARE
-    )
+    confidence: float = option_field("99.99%", "confidence of a test: p-values below 1 - SHARE are flagged", **SHARE)
     pooled: bool = option_field(False, "pool the covariance over all machines of a cluster")
     csv: Path | None = option_field(None, "write every test to this file, one row each")
     force: bool = option_field(False, FORCE_HELP)
@@ -101,9 +95,7 @@ def _vector_of(text: str) -> tuple[str, ...]:
 class ReportOptions:
     """What is reported, and what is a false alarm."""
 
-    since_s: float | None = option_field(
-        None, "show suspicious tests from this date on; default: the last 7 days of data", **DATE
-    )
+    since_s: float | None = option_field(None, "suspicious tests from this date on; default: the last 7 days", **DATE)
     until_s: float | None = option_field(None, "ignore jobs after this date", metavar="DATE", quantity=end_of)
     level: float | None = option_field(None, "accepted share of false alarms; 5%, fixed by the first test", **SHARE)
     least_change: float | None = option_field(
@@ -116,9 +108,7 @@ class ReportOptions:
 def run_tests(
     tested: TestOptions,
     options: ReportOptions,
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE...", help="added first; without a store tested, and not kept")
-    ] = None,
+    files: Annotated[list[Path] | None, argument("FILE...", "added first; without a store tested, not kept")] = None,
     store: Place = None,
 ) -> int:
     """Tests new jobs and reports the machines that changed; exit status 1 while a regression is open.
@@ -245,8 +235,8 @@ def chosen_values(
 def replay(
     tested: TestOptions,
     store: Place = None,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="first day to show")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DATE", help="last day to show")] = None,
+    since: Annotated[str | None, option("first day to show", metavar="DATE")] = None,
+    until: Annotated[str | None, option("last day to show", metavar="DATE")] = None,
     report: Annotated[Path | None, page_option("a page: what would have been found, and when")] = None,
     details: Details = False,
 ) -> None:

@@ -4,10 +4,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from lepaute.cli.entry import DONE, UNDECIDED
-from lepaute.cli.options import AsJson, Details, Force, argument, page_option
+from lepaute.cli.options import AsJson, Details, Force, argument, option, page_option
 from lepaute.cli.parsing import Command
 from lepaute.cli.terminal import tell
 from lepaute.kit.files import write_atomic
@@ -45,12 +43,9 @@ class COMMAND(Command):
 
 def command(
     run: Annotated[Path, argument("RUN", "recording of the slow run")],
-    usual: Annotated[
-        list[Path], typer.Option(metavar="FILE...", help="after RUN: usual runs, three or more", show_default=False)
-    ],
+    usual: Annotated[list[Path], option("after RUN: usual runs, three or more", metavar="FILE...", show_default=False)],
     store: Annotated[
-        str | None,
-        typer.Option(metavar="PLACE", help="of lepaute watch: what is known to be worse on the nodes of the run"),
+        str | None, option("of lepaute watch: what is known to be worse on the nodes of the run", metavar="PLACE")
     ] = None,
     report: Annotated[Path | None, page_option("page: causes, and where the runs part")] = None,
     details: Details = False,

@@ -12,21 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lepaute.errors import EnvironmentProblem, InputError
+from lepaute.kit import mpi_launcher
 from lepaute.kit.command import attempted, run_command
 from lepaute.kit.documents import guess
 from lepaute.kit.files import is_file
-from lepaute.kit.mpi_launcher import (
-    INTEL_MPI,
-    LAUNCHER_NAMES,
-    LAUNCHER_PACKAGE,
-    MPICH,
-    MVAPICH,
-    OPEN_MPI,
-    TITLES,
-    Launcher,
-    find_launcher,
-    launcher_at,
-)
 
 #: What compiler wrappers are called.
 CC_NAMES = ("mpicc", "mpicc.openmpi", "mpicc.mpich", "mpiicc", "mpiicx")
@@ -36,15 +25,15 @@ FORTRAN_NAMES = ("mpif90", "mpifort", "mpif77", "mpiifort", "mpiifx")
 LIBRARY_FILE = re.compile(r"lib(?:mpi|mpich|mpifort|pmpich|mpi_[a-z]+)\.so")
 
 WRAPPER_PACKAGE = "libopenmpi-dev"
-_WRAPPER_PACKAGES = {OPEN_MPI: WRAPPER_PACKAGE, MPICH: "libmpich-dev"}
+_WRAPPER_PACKAGES = {mpi_launcher.OPEN_MPI: WRAPPER_PACKAGE, mpi_launcher.MPICH: "libmpich-dev"}
 _LIMIT_S = 60.0
 #: Macros of mpi.h that name the library, the most specific first: libraries derived from MPICH define its macro too.
 _MACROS = (
-    (INTEL_MPI, ("I_MPI_VERSION",)),
-    (MVAPICH, ("MVAPICH_VERSION",)),
-    (MVAPICH, ("MVAPICH2_VERSION",)),
-    (MPICH, ("MPICH_VERSION",)),
-    (OPEN_MPI, ("OMPI_MAJOR_VERSION", "OMPI_MINOR_VERSION", "OMPI_RELEASE_VERSION")),
+    (mpi_launcher.INTEL_MPI, ("I_MPI_VERSION",)),
+    (mpi_launcher.MVAPICH, ("MVAPICH_VERSION",)),
+    (mpi_launcher.MVAPICH, ("MVAPICH2_VERSION",)),
+    (mpi_launcher.MPICH, ("MPICH_VERSION",)),
+    (mpi_launcher.OPEN_MPI, ("OMPI_MAJOR_VERSION", "OMPI_MINOR_VERSION", "OMPI_RELEASE_VERSION")),
 )
 #: SimGrid's mpi.h: a simulator, not a library that runs programs.
 _SIMULATED = "SMPI_PREDEFINED_POINTER"
@@ -76,11 +65,11 @@ class MpiLibrary:
     mpicc: Path
     mpicxx: Path | None
     mpifort: Path | None
-    launcher: Launcher | None
+    launcher: mpi_launcher.Launcher | None
     environment: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return f"{TITLES[self.family]} {self.version} ({self.mpicc})"
+        return f"{mpi_launcher.TITLES[self.family]} {self.version} ({self.mpicc})"
 
     @property
     def identity(self) -> str:
@@ -102,7 +91,7 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
     text = str(name)
     if text.startswith("module:"):
         return _library_of_module(text.removeprefix("module:"))
-    if text and text in TITLES:
+    if text and text in mpi_launcher.TITLES:
         return _of_family(text)
     if (prefix := Path(text).absolute()).is_dir():
         if path := shutil.which("mpicc", path=f"{prefix / 'bin'}{os.pathsep}{prefix}"):
@@ -112,16 +101,16 @@ def find_library(name: str | Path = "mpicc") -> MpiLibrary:
     if path is None and text == "mpicc":
         raise EnvironmentProblem(
             f"mpicc is missing (Debian package {WRAPPER_PACKAGE}); "
-            f"install an MPI library: apt-get install {LAUNCHER_PACKAGE} {WRAPPER_PACKAGE}"
+            f"install an MPI library: apt-get install {mpi_launcher.LAUNCHER_PACKAGE} {WRAPPER_PACKAGE}"
         )
     if path is None:
         raise InputError(
-            f"{text}: not found{guess(text, [*TITLES, *CC_NAMES])}; give the compiler wrapper of an MPI library "
-            f"(mpicc.mpich), its prefix (/opt/mpich-4), its family ({', '.join(filter(None, TITLES))}), or its "
-            "environment module (module:NAME)"
+            f"{text}: not found{guess(text, [*mpi_launcher.TITLES, *CC_NAMES])}; give the compiler wrapper of an MPI "
+            f"library (mpicc.mpich), its prefix (/opt/mpich-4), its family "
+            f"({', '.join(filter(None, mpi_launcher.TITLES))}), or its environment module (module:NAME)"
         )
-    if Path(path).name.startswith(LAUNCHER_NAMES):
-        return library_of_launcher(find_launcher(path))
+    if Path(path).name.startswith(mpi_launcher.LAUNCHER_NAMES):
+        return library_of_launcher(mpi_launcher.find_launcher(path))
     return _library_at(Path(path).absolute())
 
 
@@ -144,7 +133,7 @@ def installed_libraries() -> tuple[MpiLibrary, ...]:
     return tuple(libraries.values())
 
 
-def library_of_launcher(launcher: Launcher) -> MpiLibrary:
+def library_of_launcher(launcher: mpi_launcher.Launcher) -> MpiLibrary:
     """The library that a launcher belongs to: its wrapper stands beside it, or on PATH.
 
     Raises EnvironmentProblem if no wrapper is found, InputError if only one of another library is.
@@ -172,16 +161,16 @@ def _library_of_module(module: str) -> MpiLibrary:
     return _library_at(Path(path), tuple(sorted(environment.items())))
 
 
-def check_same_library(launcher: Launcher, library: MpiLibrary) -> None:
+def check_same_library(launcher: mpi_launcher.Launcher, library: MpiLibrary) -> None:
     """Raises InputError, one line, where the launcher starts programs of another library."""
     if not launcher.starts(library.family):
         raise InputError(
-            f"{launcher.path} belongs to {TITLES[launcher.family]}, {library.mpicc} to "
-            f"{TITLES[library.family]}: use the compiler of the program's own MPI library"
+            f"{launcher.path} belongs to {mpi_launcher.TITLES[launcher.family]}, {library.mpicc} to "
+            f"{mpi_launcher.TITLES[library.family]}: use the compiler of the program's own MPI library"
         )
 
 
-def check_program(launcher: Launcher, program: Path) -> None:
+def check_program(launcher: mpi_launcher.Launcher, program: Path) -> None:
     """Raises InputError, one line, where a compiled program is linked to another library than the launcher's.
 
     Each of its processes would then be the only rank of a run of its own.
@@ -189,8 +178,8 @@ def check_program(launcher: Launcher, program: Path) -> None:
     family = _family_of_program(program) if launcher.family else ""
     if not launcher.starts(family):
         raise InputError(
-            f"{program} is linked to {TITLES[family]}, and {launcher.path} starts programs of "
-            f"{TITLES[launcher.family]}: use the mpirun of the program's own MPI library"
+            f"{program} is linked to {mpi_launcher.TITLES[family]}, and {launcher.path} starts programs of "
+            f"{mpi_launcher.TITLES[launcher.family]}: use the mpirun of the program's own MPI library"
         )
 
 
@@ -200,8 +189,8 @@ def _family_of_program(program: Path) -> str:
     if done is None:
         return ""
     if re.search(r"\blibopen-(?:pal|rte)\.so|\blibmpi\.so\.[24]0\b", done.stdout):
-        return OPEN_MPI
-    return MPICH if re.search(r"\blibmpich\w*\.so|\blibmpi\.so\.12\b", done.stdout) else ""
+        return mpi_launcher.OPEN_MPI
+    return mpi_launcher.MPICH if re.search(r"\blibmpich\w*\.so|\blibmpi\.so\.12\b", done.stdout) else ""
 
 
 def _wrappers() -> Iterator[Path]:
@@ -220,13 +209,13 @@ def _of_family(family: str) -> MpiLibrary:
         if library.family == family:
             return library
     package = f"; install it: apt-get install {_WRAPPER_PACKAGES[family]}" if family in _WRAPPER_PACKAGES else ""
-    raise EnvironmentProblem(f"{TITLES[family]} was not found on PATH or in the usual places{package}")
+    raise EnvironmentProblem(f"{mpi_launcher.TITLES[family]} was not found on PATH or in the usual places{package}")
 
 
 def _sibling_names(path: Path, family: str, stems: tuple[str, ...]) -> list[str]:
     """What programs of the same library may be called: with the suffix of `path`, that of its family, or none."""
     suffix = path.name.partition(".")[2]
-    suffixes = dict.fromkeys([f".{suffix}" if suffix in TITLES else "", "", f".{family}"])
+    suffixes = dict.fromkeys([f".{suffix}" if suffix in mpi_launcher.TITLES else "", "", f".{family}"])
     return [stem + each for each in suffixes for stem in stems]
 
 
@@ -262,11 +251,11 @@ def _examined(mpicc: Path, environment: tuple[tuple[str, str], ...]) -> MpiLibra
     return MpiLibrary(family, version, mpicc, sibling(CXX_NAMES), sibling(FORTRAN_NAMES), launcher, environment)
 
 
-def _launcher_of(mpicc: Path, family: str, environment: tuple[tuple[str, str], ...]) -> Launcher | None:
-    paths = [mpicc.parent / name for name in _sibling_names(mpicc, family, LAUNCHER_NAMES[:2])]
+def _launcher_of(mpicc: Path, family: str, environment: tuple[tuple[str, str], ...]) -> mpi_launcher.Launcher | None:
+    paths = [mpicc.parent / name for name in _sibling_names(mpicc, family, mpi_launcher.LAUNCHER_NAMES[:2])]
     on_path = shutil.which("mpirun")
     for path in [*paths, *([Path(on_path)] if on_path is not None else [])]:
-        if os.access(path, os.X_OK) and (launcher := launcher_at(path, environment)).starts(family):
+        if os.access(path, os.X_OK) and (launcher := mpi_launcher.launcher_at(path, environment)).starts(family):
             return launcher
     return None
 

@@ -99,26 +99,6 @@ def fitted(text: str, width: int) -> str:
     return "".join(kept) + "..."[:width]
 
 
-def wrapped(text: str, width: int, max_lines: int) -> list[str]:
-    """The text's words in at most `max_lines` lines of `width` columns; the last one ends in "..." if it must."""
-    words = []
-    for word in printable(" ".join(text.split())).split(" "):
-        step = width if word.isascii() else max(1, width // 2)
-        words += [word[at : at + step] for at in range(0, max(1, len(word)), step)]  # pieces that fit on a line each
-    lines: list[str] = []
-    line = ""
-    for number, word in enumerate(words):
-        longer = f"{line} {word}" if line else word
-        if columns(longer) <= width:
-            line = longer
-        elif len(lines) + 1 == max_lines:
-            return [*lines, fitted(" ".join([line, *words[number : number + width]]), width)]
-        else:
-            lines.append(line)
-            line = word
-    return [*lines, line] if line else lines
-
-
 def columns(text: str) -> int:
     """How many columns a printable text takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_columns, text))

@@ -9,15 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from lepaute.errors import EnvironmentProblem
-from lepaute.measure.design import (
-    Design,
-    content_design,
-    dgemm_design,
-    flow_design,
-    hpl_step_design,
-    p2p_design,
-    ring_design,
-)
+from lepaute.measure import design as designs
 from lepaute.measure.design.hpl_step import DEFAULT_NBS, StepOptions, drawn_step_options
 from lepaute.measure.design.messages import DEFAULT_COUNTS
 from lepaute.measure.layout import ALL, ONE, Layout, active, loads, places
@@ -155,7 +147,7 @@ class PlannedRun:
     probe: str
     cores: tuple[int, ...]
     seed: int
-    design: Design
+    design: designs.Design
     load: str = ONE
     threads: int = 1
     most_bytes: int | None = None
@@ -349,7 +341,7 @@ def _pairs(layout: Layout, rng: "np.random.Generator") -> dict[str, tuple[int, i
 
 def design_of(
     scale: Scale, probe: str, seed: int, limits: Room, ranks: int, nbs: Sequence[int] = DEFAULT_NBS, share: float = 1.0
-) -> Design:
+) -> designs.Design:
     """Design of a run of a probe; share: of the rows that the scale has for it."""
 
     def part(count: int) -> int:
@@ -361,7 +353,7 @@ def design_of(
         order = min(most_n, int((_MAX_K**2 / 4 + 0.95 * limits.most_operand_bytes / 8) ** 0.5 - _MAX_K / 2))
         least, highest = scale.dgemm_product_range
         depth = min(_MAX_K, order)
-        return dgemm_design(
+        return designs.dgemm_design(
             seed,
             products=part(scale.dgemm_products),
             product_range=(least, min(highest, order * order * depth / 8)),  # not the few shapes of the very largest
@@ -369,23 +361,25 @@ def design_of(
         )
     if probe == CONTENT:
         sizes = [size for size in CONTENT_SIZES if max(size) <= most_n] or [(most_n, most_n, min(128, most_n))]
-        return content_design(seed, sizes=sizes, contents=CONTENTS, replications=part(scale.content_replications))
+        return designs.content_design(
+            seed, sizes=sizes, contents=CONTENTS, replications=part(scale.content_replications)
+        )
     if probe == P2P:
         counts = {operation: part(count) for operation, count in scale.p2p_counts.items()}
-        return p2p_design(seed, counts=counts, size_range_bytes=messages)
+        return designs.p2p_design(seed, counts=counts, size_range_bytes=messages)
     if probe == RING:
-        return ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
+        return designs.ring_design(seed, ranks=ranks, sizes=scale.ring_sizes, size_range_bytes=messages)
     if probe == FLOWS:
         flows = [size for size in FLOW_BYTES if size <= limits.most_message_bytes] or [limits.most_message_bytes]
-        return flow_design(seed, ranks=ranks, sizes=flows, replications=FLOW_REPLICATIONS)
+        return designs.flow_design(seed, ranks=ranks, sizes=flows, replications=FLOW_REPLICATIONS)
     # The first step of a row runs on cold caches and is not fitted; the second shall still reach most_n.
     most = most_n + max(nbs)
     if probe == STEPS_COLUMN:
-        return hpl_step_design(seed, rows=part(scale.columns), nbs=nbs, max_n=most, ranks=ranks)
+        return designs.hpl_step_design(seed, rows=part(scale.columns), nbs=nbs, max_n=most, ranks=ranks)
     if probe == STEPS_OPTIONS:
         most = min(most_n, _OPTIONS_N) + max(nbs)
-        return hpl_step_design(seed, rows=scale.option_rows, nbs=nbs, max_n=most, ranks=ranks)
-    return hpl_step_design(seed, rows=max(part(scale.steps), len(nbs)), nbs=nbs, max_n=most)
+        return designs.hpl_step_design(seed, rows=scale.option_rows, nbs=nbs, max_n=most, ranks=ranks)
+    return designs.hpl_step_design(seed, rows=max(part(scale.steps), len(nbs)), nbs=nbs, max_n=most)
 
 
 #: Start of a process by itself, of an mpirun, and of each of its ranks; of each process until its first call.

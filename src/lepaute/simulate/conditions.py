@@ -235,10 +235,10 @@ def _key(application: "Application") -> int:
 
 def read_transfer(path: str | Path) -> Transfer:
     """The layer in a YAML file {source, relative_sd, studies}; raises InputError with one line for any other."""
-    return transfer_of(read_yaml(read_text(Path(path), "a file of a transfer layer"), str(path)), str(path))
+    return _transfer_of(read_yaml(read_text(Path(path), "a file of a transfer layer"), str(path)), str(path))
 
 
-def transfer_of(content: object, origin: str) -> Transfer:
+def _transfer_of(content: object, origin: str) -> Transfer:
     """The layer of plain values; raises InputError."""
     if not isinstance(content, MappingOf) or set(content) - {OF_CONFIGURATION} != set(FIELDS):
         raise InputError(

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from lepaute.kit.node_sets import folded
-from lepaute.kit.printable import fitted, wrapped
+from lepaute.kit.printable import fitted, printable
 from lepaute.kit.text import counted
 from lepaute.measure.archive.setups import Setup
 from lepaute.measure.archive.setups.facts import COMMANDS, GROUPS, OTHER, SCRIPT, Value
@@ -98,57 +98,39 @@ def _changes(key: tuple[str, str], a: Mapping[str, Value], b: Mapping[str, Value
     """
     if a == b:
         return
-    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]] = {}
-    for node in a.keys() & b.keys():
-        if a[node] != b[node]:
-            _pair(pairs, a[node], b[node], [node], [node])
-    alone_a, alone_b = {n: v for n, v in a.items() if n not in b}, {n: v for n, v in b.items() if n not in a}
-    left_a = {node: value for node, value in alone_a.items() if value not in b.values()}
-    left_b = {node: value for node, value in alone_b.items() if value not in a.values()}
+    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    rows: list[tuple[Value | None, Value | None, list[str], list[str]]]
+    rows = [(a[node], b[node], [node], [node]) for node in a.keys() & b.keys() if a[node] != b[node]]
     values_a, values_b = set(a.values()), set(b.values())
-    if left_a and len(values_b) <= 1:
-        for value, nodes in _by_value(left_a):
-            _pair(pairs, value, next(iter(values_b), None), nodes, list(b))
-    elif left_b and len(values_a) <= 1:
-        for value, nodes in _by_value(left_b):
-            _pair(pairs, next(iter(values_a), None), value, list(a), nodes)
+    alone_a = _by_value({node: value for node, value in a.items() if node not in b and value not in values_b})
+    alone_b = _by_value({node: value for node, value in b.items() if node not in a and value not in values_a})
+    if alone_a and len(values_b) <= 1:
+        rows += [(value, next(iter(values_b), None), nodes, list(b)) for value, nodes in alone_a]
+    elif alone_b and len(values_a) <= 1:
+        rows += [(next(iter(values_a), None), value, list(a), nodes) for value, nodes in alone_b]
     else:
-        for value, nodes in _by_value(left_a):
-            _pair(pairs, value, None, nodes, [])
-        for value, nodes in _by_value(left_b):
-            _pair(pairs, None, value, [], nodes)
+        rows += [(value, None, nodes, []) for value, nodes in alone_a]
+        rows += [(None, value, [], nodes) for value, nodes in alone_b]
+    for old, new, nodes_a, nodes_b in rows:
+        pairs[old, new][0].extend(nodes_a)
+        pairs[old, new][1].extend(nodes_b)
     group, what = key
     ordered = sorted(pairs.items(), key=lambda item: -len(item[1][0]) - len(item[1][1]))
     for (old, new), (nodes_a, nodes_b) in ordered[:_MAX_PAIRS]:
         yield Change(group, what, folded(filter(None, nodes_a)), folded(filter(None, nodes_b)), old, new)
 
 
-def _pair(
-    pairs: dict[tuple[Value | None, Value | None], tuple[list[str], list[str]]],
-    a: Value | None,
-    b: Value | None,
-    nodes_a: list[str],
-    nodes_b: list[str],
-) -> None:
-    known_a, known_b = pairs.setdefault((a, b), ([], []))
-    known_a.extend(nodes_a)
-    known_b.extend(nodes_b)
-
-
-WIDTH = 100
-#: Without --all: lines of a group, lines of a text's difference, characters of a value.
-MAX_LINES, MAX_DIFF_LINES, MAX_VALUE = 14, 24, 160
+#: Without --all: lines of a group, lines of a text's difference, characters of a value, of such a line, of a change.
+MAX_LINES, MAX_DIFF_LINES, MAX_VALUE, MAX_TEXT, MAX_CHANGE = 14, 24, 160, 96, 300
 #: Limits of the sentence: differences that it names, and characters of each.
 MAX_NAMED, MAX_SHORT = 3, 60
 #: difflib takes time with the square of the lines: longer texts are only counted.
 _MAX_COMPARED_LINES = 2000
 
 
-def comparison_lines(
-    comparison: Comparison, unread: Sequence[str], *, everything: bool, width: int = WIDTH
-) -> Iterator[str]:
-    """The lines of a report, grouped, of at most `width` columns; with `everything` nothing is cut."""
-    report = _Report(everything, width)
+def comparison_lines(comparison: Comparison, unread: Sequence[str], *, everything: bool) -> Iterator[str]:
+    """The lines of a report, grouped; with `everything` nothing is cut."""
+    report = _Report(everything)
     if comparison.same:
         yield "no difference between the two setups (results are not compared)"
     for group, changes in groupby(comparison.changes, lambda change: change.group):
@@ -159,9 +141,9 @@ def comparison_lines(
     for side, things in (("A", comparison.uneven_a), ("B", comparison.uneven_b)):
         if things:
             yield f"nodes of {side} that differ from each other ({len(things)})"
-            yield from report.cut([line for thing in things for line in report.uneven(thing)], MAX_LINES)
+            yield from report.cut(list(map(report.uneven, things)), MAX_LINES)
     for problem in unread:
-        yield fitted(f"not compared: {problem}", 10_000 if everything else width)
+        yield report.fitted(f"not compared: {problem}")
 
 
 def comparison_sentence(comparison: Comparison) -> str:
@@ -191,11 +173,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
     def within(things: Sequence[Uneven]) -> list[dict[str, Any]]:
         return [
-            {
-                "group": thing.group,
-                "what": thing.what,
-                "values": [{"nodes": nodes, "value": json(value)} for nodes, value in thing.values],
-            }
+            asdict(thing) | {"values": [{"nodes": nodes, "value": json(value)} for nodes, value in thing.values]}
             for thing in things
         ]
 
@@ -210,7 +188,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class _Report:
     everything: bool
-    width: int
+
+    def fitted(self, text: str, most: int = MAX_CHANGE) -> str:
+        return fitted(text, 10_000 if self.everything else most)
 
     def cut(self, lines: list[str], most: int, indent: str = "  ") -> Iterator[str]:
         kept = lines if self.everything else lines[:most]
@@ -230,39 +210,35 @@ class _Report:
         elif isinstance(a, frozenset | None) and isinstance(b, frozenset | None):
             items = [f"- {item}" for item in sorted((a or frozenset()) - (b or frozenset()))]
             items += [f"+ {item}" for item in sorted((b or frozenset()) - (a or frozenset()))]
-            yield from self._paragraph(f"{head}{missing}:", ",  ".join(items) or "empty")
+            yield self.fitted(f"  {head}{missing}: {', '.join(items) or 'empty'}")
         else:
-            yield from self._paragraph(f"{head}:", f"{_shown(a)} -> {_shown(b)}")
+            yield self.fitted(f"  {head}: {_shown(a)} -> {_shown(b)}")
 
     def _text(
         self, head: str, missing: str, a: tuple[str, ...], b: tuple[str, ...], *, counted_only: bool
     ) -> Iterator[str]:
         """The unified difference of two texts; of unknown files only how much differs."""
         if max(len(a), len(b)) > _MAX_COMPARED_LINES:
-            yield fitted(f"  {head}: differs; {len(a)} and {len(b)} lines, too many to compare here", self.width)
+            yield self.fitted(f"  {head}: differs; {len(a)} and {len(b)} lines, too many to compare here")
             return
         lines = [line.rstrip("\n") for line in difflib.unified_diff(a, b, lineterm="", n=1)][2:]
         changed = sum(line[:1] in "+-" for line in lines)
-        yield fitted(f"  {head}{missing}: {changed} lines", self.width)
+        yield self.fitted(f"  {head}{missing}: {changed} lines")
         if self.everything or not counted_only:
-            shown = [f"    {fitted(line, 10_000 if self.everything else self.width - 4)}" for line in lines]
+            shown = [f"    {self.fitted(line, MAX_TEXT)}" for line in lines]
             yield from self.cut(shown, MAX_DIFF_LINES, "    ")
 
-    def uneven(self, thing: Uneven) -> list[str]:
+    def uneven(self, thing: Uneven) -> str:
         sets = [value for _, value in thing.values if isinstance(value, frozenset)]
         common = frozenset.intersection(*sets) if sets else frozenset()
         parts = []
         for nodes, value in thing.values[: None if self.everything else 4]:
             # Of sets only what not all nodes have.
             text = ", ".join(sorted(value - common)) or "no more" if isinstance(value, frozenset) else _shown(value)
-            parts.append(f"{nodes} {text if self.everything else fitted(text, MAX_VALUE)}")
+            parts.append(f"{nodes} {self.fitted(text, MAX_VALUE)}")
         if len(parts) < len(thing.values):
             parts.append(f"{len(thing.values) - len(parts)} more values")
-        return self._paragraph(f"{thing.what}:", ";  ".join(parts))
-
-    def _paragraph(self, head: str, content: str) -> list[str]:
-        first, *more = wrapped(f"{head} {content}", self.width - 2, 10_000 if self.everything else 3)
-        return [f"  {first}", *(f"      {line}"[: None if self.everything else self.width] for line in more)]
+        return printable(f"  {thing.what}: {'; '.join(parts)}")
 
 
 def _shown(value: Value | None) -> str:

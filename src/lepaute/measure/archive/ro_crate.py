@@ -36,7 +36,7 @@ _OBJECTS = ("design.csv", "designs/", "experiment/", "environment/", "repositori
 _RESULTS = ("raw/", "observations/", "monitoring/", "files/", "commands.json", "log.txt", "blocks.json")
 
 
-def crate_id(name: str) -> str:
+def _crate_id(name: str) -> str:
     """The name of a member as a relative address, as an @id must be."""
     return quote(name, safe="/~!$&'()*+,;=@-._")
 
@@ -94,15 +94,17 @@ def _action(about: Metadata, members: Mapping[str, Member | None], script: str |
     """Action that was done: with which programs, from what, to what, when, and whether it went well."""
     failed = about.outcome != COMPLETE
     start, end = _times(about)
-    programs = ["#lepaute", *([crate_id(script)] if script else [])]
+    programs = ["#lepaute", *([_crate_id(script)] if script else [])]
     action: dict[str, Any] = {
         "@id": "#run",
         "@type": "CreateAction",
         "name": f"Run of the {about.kind} {about.name}".rstrip(),
         "description": "Set up the nodes, measured what the design asks for, and collected what was seen.",
         "instrument": [{"@id": program} for program in programs],
-        "object": [{"@id": crate_id(name)} for name in sorted(members) if name.startswith(_OBJECTS) and name != script],
-        "result": [{"@id": crate_id(name)} for name in sorted(members) if name.startswith(_RESULTS)],
+        "object": [
+            {"@id": _crate_id(name)} for name in sorted(members) if name.startswith(_OBJECTS) and name != script
+        ],
+        "result": [{"@id": _crate_id(name)} for name in sorted(members) if name.startswith(_RESULTS)],
         "startTime": start,
         "endTime": end,
         "actionStatus": f"http://schema.org/{'Failed' if failed else 'Completed'}ActionStatus",
@@ -128,7 +130,7 @@ def _times(about: Metadata) -> tuple[str, str]:
 
 def _file(name: str, member: Member | None, *, is_script: bool) -> dict[str, Any]:
     entity: dict[str, Any] = {
-        "@id": crate_id(name),
+        "@id": _crate_id(name),
         "@type": ["File", "SoftwareSourceCode"] if is_script else "File",
         "name": name.rsplit("/", 1)[-1],
     }

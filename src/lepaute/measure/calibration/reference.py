@@ -34,7 +34,7 @@ _LIMITS = {
 def precision_of(goal: Goal, archive: Archive, platform: Platform, fitted: FittedModels) -> tuple[str, dict[str, Any]]:
     """Precision reached and what another minute would buy: a line, and the facts for programs, None if unknown."""
     try:
-        attempts, reached = archive.json("blocks.json"), reached_by(platform, fitted, later=True)
+        attempts, reached = archive.json("blocks.json"), _reached_by(platform, fitted, later=True)
     except LepauteError as problem:
         return f"the precision remains unknown: {problem}", {"precision": None}
     walls_s: dict[int, float] = {}
@@ -52,12 +52,12 @@ def assessment() -> Callable[[Archive], Reached]:
         platform, fitted = platform_and_models(archive, "reference", forms)
         fewest = min(choice.threads for choice in fitted.selections)
         forms.update({choice.kernel: choice.form for choice in fitted.selections if choice.threads == fewest})
-        return reached_by(platform, fitted)
+        return _reached_by(platform, fitted)
 
     return assess
 
 
-def reached_by(platform: Platform, fitted: FittedModels, *, later: bool = False) -> Reached:
+def _reached_by(platform: Platform, fitted: FittedModels, *, later: bool = False) -> Reached:
     """The precision that the fitted models give; later: that for some time after the calibration, too."""
     if platform.days is not None:  # of a mean: without what runs and cores differ by on one day
         of_mean = platform.days.model_copy(update={"run_relative_sd": 0.0, "cpu_relative_sd": 0.0})
@@ -65,7 +65,7 @@ def reached_by(platform: Platform, fitted: FittedModels, *, later: bool = False)
         endless = platform.model_copy(update={"days": of_mean.model_copy(update={"degrees_of_freedom": _ENDLESS})})
     else:
         endless = platform
-    reference, time_s = reference_on(platform)
+    reference, time_s = _reference_on(platform)
     layers = Layers.only("coefficients", *_LASTING)
     now = predict(reference, platform, runs=RUNS, layers=layers, parts=True)
     floor = predict(reference, endless, runs=RUNS, layers=Layers.only(*_LASTING))
@@ -80,7 +80,7 @@ def reached_by(platform: Platform, fitted: FittedModels, *, later: bool = False)
     return Reached(half_width, min(least, half_width), text, layer, limit, *drifted)
 
 
-def reference_on(platform: Platform) -> tuple[Hpl, float]:
+def _reference_on(platform: Platform) -> tuple[Hpl, float]:
     """HPL on all cores of a node that takes about REFERENCE_S and fits into memory, and how long it takes."""
     threads = min(model.threads for model in platform.kernels)
     ranks = max(1, platform.nodes.cores // threads)

@@ -18,17 +18,8 @@ from lepaute.measure.experiment.workspace import Workspace
 from lepaute.measure.plan import SEMANTICS
 from lepaute.measure.raw_files import read_raw, whole_lines
 from lepaute.measure.sentinel import SENTINEL, duration_of
+from lepaute.stats import disturbance
 from lepaute.stats.algebra import nonnegative_solution, products, squares, times
-from lepaute.stats.disturbance import (
-    SHORTEST_PART_S,
-    STEPS,
-    beside_slow_causes,
-    centred,
-    parts_of,
-    slow_limit,
-    slow_sentinels,
-    slow_stretches,
-)
 from lepaute.stats.expanding import Floats, Integers
 
 #: Blocks before a run is compared with those of other blocks.
@@ -98,7 +89,7 @@ class SpeedWitness:
     def _by_sentinels(self, attempts: Sequence[AttemptEntry]) -> dict[Key, tuple[str, ...]]:
         """Runs next to a sentinel that was slow."""
         by_date = sorted(attempts, key=lambda each: each.start_s)
-        slow = slow_sentinels(self._sentinels.values())
+        slow = disturbance.slow_sentinels(self._sentinels.values())
         slower: dict[Key, list[float]] = {}
         for before, after in itertools.pairwise(by_date):
             if after.start_s - before.start_s - before.wall_s > _BESIDE_S:
@@ -106,7 +97,7 @@ class SpeedWitness:
             for sentinel, run in ((before.key, after.key), (after.key, before.key)):
                 if self._sentinels.get(sentinel) in slow and run not in self._sentinels:
                     slower.setdefault(run, []).append(slow[self._sentinels[sentinel]])
-        return {run: beside_slow_causes(shares) for run, shares in slower.items()}
+        return {run: disturbance.beside_slow_causes(shares) for run, shares in slower.items()}
 
     def _by_steps(self) -> dict[Key, str]:
         """Runs that were slow on all cores at once for a while."""
@@ -117,12 +108,12 @@ class SpeedWitness:
         runs = [each for mine in by_name.values() for each in mine]
         expected = [seconds for mine in by_name.values() for seconds in _expected(mine)]
         parts = [
-            parts_of(each.core, each.start_s, each.duration_s, seconds, each.step)
+            disturbance.parts_of(each.core, each.start_s, each.duration_s, seconds, each.step)
             for each, seconds in zip(runs, expected, strict=True)
         ]
-        if not any((part.expected_s >= SHORTEST_PART_S).any() for part in parts):
+        if not any((part.expected_s >= disturbance.SHORTEST_PART_S).any() for part in parts):
             return {}
-        usable = np.concatenate([part.expected_s for part in parts]) >= SHORTEST_PART_S
+        usable = np.concatenate([part.expected_s for part in parts]) >= disturbance.SHORTEST_PART_S
         start_s, end_s, measured_s, expected_s = (
             np.concatenate([getattr(part, name) for part in parts])[usable]
             for name in ("start_s", "end_s", "measured_s", "expected_s")
@@ -134,12 +125,14 @@ class SpeedWitness:
         )
         group = 2 * np.array([list(by_name).index(each.attempt.name) for each in runs])[run] + cold
         in_steps = np.array([each.attempt.probe.startswith(_STEPS) for each in runs], dtype=np.int64)[run]
-        level = centred(np.log(measured_s / expected_s), group)
+        level = disturbance.centred(np.log(measured_s / expected_s), group)
         result: dict[Key, str] = {}
-        for stretch in slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
+        for stretch in disturbance.slow_stretches(start_s, end_s - start_s, level, run, core, in_steps):
             if stretch.lasts:
                 more, length = percent(float(np.expm1(stretch.log_factor))), duration(stretch.end_s - stretch.start_s)
-                result[runs[stretch.launch].attempt.key] = f"{STEPS}: {more} longer on all cores for {length}"
+                result[runs[stretch.launch].attempt.key] = (
+                    f"{disturbance.STEPS}: {more} longer on all cores for {length}"
+                )
         return result
 
 
@@ -171,5 +164,5 @@ def _expected(runs: Sequence[_Products]) -> list[Floats]:
         moment = products(columns, duration_s[kept] * weight[kept])
         expected_s = np.maximum(times(terms, nonnegative_solution(squares(columns), moment) / scale), _MIN_S)
         logs = np.log(duration_s / expected_s)
-        kept = logs - np.median(logs) <= slow_limit(logs)
+        kept = logs - np.median(logs) <= disturbance.slow_limit(logs)
     return np.split(expected_s, np.cumsum([len(run.duration_s) for run in runs])[:-1])

@@ -8,6 +8,7 @@
 
 `by_ranks("comparison.zip")` gives a comparison for each number of ranks, where a campaign has several.
 `outputs("openmpi.txt", "mpich.txt")` compares what the OSU or the Intel MPI benchmarks printed, as far as that goes.
+`measured_calls("comparison.zip", "mpich")` is what a replay takes in the place of a library's rules.
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison as Comparison
     from lepaute.measure.compare.comparison import archives as archives
     from lepaute.measure.compare.comparison import by_ranks as by_ranks
+    from lepaute.measure.compare.summaries import measured_calls as measured_calls
     from lepaute.measure.compare.verdicts import Verdict as Verdict
 
 __getattr__, __dir__, __all__ = public_names(__name__)

@@ -16,6 +16,7 @@ from lepaute.kit.text import counted, duration, exact_size
 from lepaute.measure.archive import Archive, mpi_campaign
 from lepaute.measure.archive.mpi_campaign import CampaignFacts, LibraryFacts, settings_text
 from lepaute.measure.compare import sessions
+from lepaute.measure.compare import summaries as medians
 from lepaute.measure.compare.derived import derived_lines, no_rank_times, times_of_ranks
 from lepaute.measure.compare.factor_effects import FactorEffect, factor_effects
 from lepaute.measure.compare.failures import Failure, different_networks, failures_of, failures_text, late_alone
@@ -24,17 +25,6 @@ from lepaute.measure.compare.report import write_report
 from lepaute.measure.compare.resampling import SampleMeans, normality_sentence, sample_means
 from lepaute.measure.compare.setting import Source, algorithms, different_settings, setting_lines, source
 from lepaute.measure.compare.single_calls import Flags, SingleCalls, flagged, flags, no_calls, of_rows
-from lepaute.measure.compare.summaries import (
-    NO_SUBJECT,
-    ROW,
-    choose_ranks,
-    choose_two,
-    join_campaigns,
-    select_calls,
-    shared_labels,
-    summarise,
-    without_levels,
-)
 from lepaute.measure.compare.verdicts import MARGIN, RATE, Correction, Verdict, verdicts_by_part
 from lepaute.measure.compare.wording import amount, answer, operation_name, sentence
 from lepaute.stats.decision import Decision, Weakness
@@ -257,23 +247,23 @@ def archives(
     for number, one in enumerate(opened):
         if (same := next((other for other in opened[:number] if other.id == one.id), None)) is not None:
             raise InputError(f"{same.path.name} and {one.path.name} are the same archive; give it once")
-    ranks = choose_ranks(facts, ranks)
-    shared = shared_labels(facts)
+    ranks = medians.choose_ranks(facts, ranks)
+    shared = medians.shared_labels(facts)
     over_sessions = len(opened) > 1 and len(shared) > 1 and {left, right} - {None} <= set(shared)
     if len(opened) > 2 and not over_sessions:
         raise InputError(
             "more than two archives are sessions of one comparison, and each must have both libraries; all have "
             f"{', '.join(shared) or 'none'}"
         )
-    labels, calls, libraries, names = join_campaigns(opened, facts, shared if over_sessions else ())
-    chosen = choose_two(labels, left, right)
-    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != NO_SUBJECT)]
+    labels, calls, libraries, names = medians.join_campaigns(opened, facts, shared if over_sessions else ())
+    chosen = medians.choose_two(labels, left, right)
+    calls = calls[calls["library"].isin(chosen) & (calls["operation"] != medians.NO_SUBJECT)]
     duration = f"{run_time}_s"
-    subject, left_out = select_calls(calls)
+    subject, left_out = medians.select_calls(calls)
     in_turns = over_sessions or len(opened) == 1
     if not in_turns:  # all mpiruns are one block
         subject = subject.assign(block=0)
-    every = summarise(subject, duration)
+    every = medians.summarise(subject, duration)
     if over_sessions:
         of_block = subject.drop_duplicates("block").set_index("block")["campaign"]
         every = every.assign(session=every["block"].map(of_block))
@@ -294,7 +284,7 @@ def archives(
         )
     parts = [every[every["ranks"] == each].drop(columns=["ranks", "levels"], errors="ignore") for each in numbers]
     summaries, subject = parts[numbers.index(ranks)], subject[subject["ranks"] == ranks]
-    found = flags(without_levels(summaries) if over_sessions else summaries)
+    found = flags(medians.without_levels(summaries) if over_sessions else summaries)
     rows_first = list(dict.fromkeys(row for about in facts for row in about.primary)) if primary is None else primary
     weakening = [*_warnings(facts, in_turns), *(_of_sessions(opened, facts, shared) if over_sessions else ())]
     if varied:
@@ -329,7 +319,7 @@ def archives(
         archives=tuple(source(one, about) for one, about in zip(opened, facts, strict=True)),
         rank_times=times_of_ranks(chosen, libraries, list(zip(opened, facts, strict=True)), over_sessions, ranks),
         scope=_scope(opened, over_sessions),
-        calls=subject[["library", "mpirun", *ROW, duration]].rename(columns={duration: "run_s"}),
+        calls=subject[["library", "mpirun", *medians.ROW, duration]].rename(columns={duration: "run_s"}),
     )
 
 

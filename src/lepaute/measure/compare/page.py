@@ -9,22 +9,13 @@ import numpy as np
 from lepaute.kit.report.page import anchor, picture_values, records_table, render
 from lepaute.kit.text import exact_size, p_text, seconds, with_interval
 from lepaute.measure.archive.mpi_campaign import KIND, settings_text
-from lepaute.measure.compare import call_pictures, pictures
+from lepaute.measure.compare import call_pictures, pictures, wording
 from lepaute.measure.compare.derived import derived_lines
 from lepaute.measure.compare.resampling import normality_sentence
 from lepaute.measure.compare.setting import Source, algorithms, setting_lines
 from lepaute.measure.compare.single_calls import flagged
 from lepaute.measure.compare.summaries import ROW
 from lepaute.measure.compare.verdicts import MARGIN, Verdict, verdicts
-from lepaute.measure.compare.wording import (
-    amount,
-    correction_sentence,
-    operation_name,
-    outcome_words,
-    ratio_text,
-    sentence,
-    violation_sentence,
-)
 
 if TYPE_CHECKING:
     from lepaute.measure.compare.comparison import Comparison
@@ -65,8 +56,8 @@ def page(found: "Comparison") -> str:
         estimand=found.estimand,
         over_sessions=found.is_over_sessions,
         single=found.is_of_single_runs,
-        shared=len({outcome_words(row, found.left, found.right) for row in found.verdicts}) == 1,
-        correction=correction_sentence(found.correction),
+        shared=len({wording.outcome_words(row, found.left, found.right) for row in found.verdicts}) == 1,
+        correction=wording.correction_sentence(found.correction),
         state=found.decision.state("for"),
         facts="; ".join([*versions, *ranks, *setting_lines(found), f"run-time: {kind}"]),
         made_of=[(archive.file, archive.id[:12]) for archive in found.archives],
@@ -81,7 +72,9 @@ def page(found: "Comparison") -> str:
         most_shown=MAX_SHOWN_ROWS,
         differences=[operation["difference"] for operation in operations],
         operations=operations,
-        violations=[f"{rule.library}: {violation_sentence(rule)}" for rule in found.guidelines if rule.is_violated],
+        violations=[
+            f"{rule.library}: {wording.violation_sentence(rule)}" for rule in found.guidelines if rule.is_violated
+        ],
         tested=len(found.guidelines),
         derived=derived_lines(found),
         guidelines=records_table("All guidelines", _guidelines(found)),
@@ -104,16 +97,16 @@ def page(found: "Comparison") -> str:
 
 def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], Any]) -> dict[str, str]:
     return {
-        "operation": operation_name(one),
-        "anchor": anchor(operation_name(one)),
+        "operation": wording.operation_name(one),
+        "anchor": anchor(wording.operation_name(one)),
         "size": exact_size(one.size_bytes),
         "behind": _anchor_of(one) if one.row in behind else "",
-        "left": amount(one, one.left_s),
-        "right": amount(one, one.right_s),
-        "sentence": outcome_words(one, found.left, found.right),
+        "left": wording.amount(one, one.left_s),
+        "right": wording.amount(one, one.right_s),
+        "sentence": wording.outcome_words(one, found.left, found.right),
         "stars": one.stars,
         "state": _STATES.get(one.outcome, "open"),
-        "ratio": ratio_text(one),
+        "ratio": wording.ratio_text(one),
         "p": "–" if one.outcome == "untested" else p_text(one.p_corrected).removeprefix("p = "),
         "mpiruns": f"{one.left_mpiruns}, {one.right_mpiruns}",
         "algorithms": algorithms(found, one),
@@ -121,7 +114,7 @@ def _row(one: Verdict, found: "Comparison", behind: dict[tuple[str, str, int], A
 
 
 def _anchor_of(one: Verdict) -> str:
-    return anchor(f"calls of {operation_name(one)} of {exact_size(one.size_bytes)}")
+    return anchor(f"calls of {wording.operation_name(one)} of {exact_size(one.size_bytes)}")
 
 
 def _behind(found: "Comparison") -> dict[tuple[str, str, int], list[dict[str, Any]]]:
@@ -144,8 +137,8 @@ def _by_operation(found: "Comparison", behind: dict[tuple[str, str, int], Any]) 
     for row in found.verdicts:
         if row.row in behind:
             told = {"anchor": _anchor_of(row), "size": exact_size(row.size_bytes), "pictures": behind[row.row]}
-            told["sentence"] = sentence(row, found.left, found.right)
-            groups.setdefault(operation_name(row), []).append(told)
+            told["sentence"] = wording.sentence(row, found.left, found.right)
+            groups.setdefault(wording.operation_name(row), []).append(told)
     return [{"name": name, "rows": rows} for name, rows in groups.items()]
 
 
@@ -153,7 +146,7 @@ def _sessions(found: "Comparison") -> list[dict[str, Any]]:
     """The right library's time over the left one's in each session that has the row."""
     return [
         {
-            "operation": operation_name(row),
+            "operation": wording.operation_name(row),
             "size": exact_size(row.size_bytes),
             **{f"session {number + 1}": ratio for number, ratio in enumerate(row.session_ratios)},
         }
@@ -170,7 +163,7 @@ def _operations(found: "Comparison") -> list[dict[str, Any]]:
         rows = [row for row in found.verdicts if (row.operation, row.form) == key]
         table = found.summaries[(found.summaries["operation"] == key[0]) & (found.summaries["form"] == key[1])]
         times, difference, *more = map(picture_values, pictures.of_operation(rows, table, found, generator))
-        name = operation_name(rows[0])
+        name = wording.operation_name(rows[0])
         named = {**difference, "caption": f"{name}. {difference['caption']}"}
         result.append({"name": name, "anchor": anchor(name), "difference": named, "pictures": [times, *more]})
     return result
@@ -252,7 +245,7 @@ def changed_rows(found: "Comparison", ways: dict[str, tuple[Verdict, ...]]) -> l
         outcomes = [_side(one, found) for one in each]
         if len(set(outcomes)) > 1:
             first = each[0]
-            name = {"operation": operation_name(first), "size_bytes": first.size_bytes}
+            name = {"operation": wording.operation_name(first), "size_bytes": first.size_bytes}
             rows.append({**name, **dict(zip(ways, outcomes, strict=True))})
     return rows
 

@@ -1,7 +1,7 @@
 """What a campaign measures: operations by name, in a form, with message sizes and reductions; and its request."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import isfinite
 
 import numpy as np
@@ -264,6 +264,7 @@ class ComparisonRequest:
     nodes     : set of their names, empty on this machine; ranks_per_node: on each in turn, None: one on each core
     slots     : (host, ranks) of each, of a hostfile, in the place of ranks_per_node
     factors   : (name, levels) of each, which every library is measured with in every combination (factors)
+    rows      : (operation, form, size) that alone are measured; all of operations and sizes without them
     """
 
     libraries: tuple[tuple[str, ...], ...]
@@ -290,6 +291,7 @@ class ComparisonRequest:
     ranks_per_node: int | None = None
     slots: tuple[tuple[str, int], ...] = ()
     factors: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    rows: tuple[tuple[str, str, int], ...] = ()
 
     def __post_init__(self) -> None:
         whole: tuple[tuple[str, int | None, int, int], ...] = (
@@ -335,7 +337,8 @@ class ComparisonRequest:
     @property
     def cases(self) -> tuple[Case, ...]:
         operations = [(operation, form) for operation, form in self.operations]
-        return cases_of(operations, self.sizes_bytes, self.ranks, self.reduction)
+        every = cases_of(operations, self.sizes_bytes, self.ranks, self.reduction)
+        return tuple(case for case in every if not self.rows or astuple(case) in self.rows)
 
     @property
     def reduction(self) -> Reduction:

@@ -163,7 +163,9 @@ _RENAMED = {"design_row": "batch", "before_row": "before_batch"}
 _END = "end"
 
 
-def calls_and_clocks(workspace: Workspace, begun: Iterable[MpirunBegun]) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
+def _calls_and_clocks(
+    workspace: Workspace, begun: Iterable[MpirunBegun]
+) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
     """The rows of calls and of clock models of these starts of mpirun; a last line that was cut short is left out."""
     calls: list[pandas.DataFrame] = []
     clocks: list[pandas.DataFrame] = []
@@ -200,7 +202,7 @@ def ended_mpiruns(workspace: Workspace) -> list[MpirunEnded]:
     return result
 
 
-def mpirun_table(workspace: Workspace) -> pandas.DataFrame:
+def _mpirun_table(workspace: Workspace) -> pandas.DataFrame:
     """A row a start of mpirun, as `archive.mpi_campaign.mpiruns` describes it."""
     ended = {entry.mpirun: entry for entry in ended_mpiruns(workspace)}
     rows = []
@@ -224,10 +226,10 @@ def tables(workspace: Workspace) -> "Iterator[tuple[str, pandas.DataFrame]]":
     begun = workspace.noted(MpirunBegun)
     if not begun:
         return
-    calls, clocks = calls_and_clocks(workspace, begun)
+    calls, clocks = _calls_and_clocks(workspace, begun)
     yield "calls", calls
     yield "clocks", clocks
-    yield "mpiruns", mpirun_table(workspace)
+    yield "mpiruns", _mpirun_table(workspace)
 
 
 def warnings(workspace: Workspace) -> list[str]:
@@ -271,6 +273,6 @@ def _calls(workspace: Workspace, numbers: set[int]) -> pandas.DataFrame:
     begun = [each for each in workspace.noted(MpirunBegun) if each.mpirun in numbers]
     # Every cell needs its own numbers: it stands for a library here.
     table = call_table(
-        *calls_and_clocks(workspace, begun), mpirun_table(workspace).assign(library=lambda runs: runs["cell"])
+        *_calls_and_clocks(workspace, begun), _mpirun_table(workspace).assign(library=lambda runs: runs["cell"])
     )
     return table[table["operation"] != NOTHING]

@@ -1,7 +1,8 @@
 """`measure_libraries`: a campaign from what a user asks for, on this machine or on nodes."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from lepaute.kit.documents import read_bytes
 from lepaute.kit.hostfiles import read_slots
 from lepaute.kit.node_sets import check_node_name, fold_node_set
 from lepaute.kit.numbers import path_of, whole
+from lepaute.kit.text import counted, percent
 from lepaute.measure.comparison import cases
 from lepaute.measure.comparison.campaign import Comparison
 from lepaute.measure.comparison.factors import build_of, combinations, parse_factors
@@ -17,6 +19,21 @@ from lepaute.measure.comparison.libraries import NamedLibrary, named_libraries, 
 from lepaute.measure.experiment.life import Announce, Progress, campaign_options, ignore_announcement, silent
 from lepaute.measure.schedulers import Request, default_scheduler
 from lepaute.measure.schedulers import scheduler as scheduler_named
+from lepaute.simulate.apps.replay.calls import Rows
+from lepaute.simulate.apps.replay.collectives import OPENMPI
+from lepaute.simulate.apps.replay.laying import RecordedPart, Survey
+from lepaute.simulate.apps.replay.operations import Operations
+from lepaute.simulate.trace.messages import BLOCKING_OF
+from lepaute.simulate.trace.reading import TraceParts
+
+#: Cases of a campaign: those that take most of the time in collective calls, up to this share of it and this many.
+SHARE, MAX_CASES = 0.98, 24
+#: Cases with at least so much of the time are those that it is planned for.
+DECIDING_SHARE = 0.05
+#: Of what is left out, less is not worth a word.
+MIN_SHARE = 0.01
+_OF_PARTS = ("Reduce_scatter", "Reduce_scatter_block")
+_DATATYPES = ("MPI_DOUBLE", "MPI_INT", "MPI_INT8_T")
 
 
 def measure_libraries(
@@ -47,6 +64,7 @@ def measure_libraries(
     request: Request | None = None,
     python: str | None = None,
     factors: Sequence[str] | None = None,
+    recording: str | Path | None = None,
     seed: int = 1,
     progress: Progress | None = None,
     announce: Announce | None = None,
@@ -62,6 +80,8 @@ def measure_libraries(
     compute_s : nonblocking operations are measured again with so much work before they are waited for
     ranks_per_node: on each node in turn, one on each core unless given; hostfile: nodes with the ranks of each, instead
     factors   : NAME=a,b each, crossed and shuffled like libraries, see `measure.comparison.factors`
+    recording : a trace whose collective calls are measured, instead of ops, sizes, ranks, primary and datatype, see
+                `campaign_for`
     scheduler, request, python: where nodes come from, which, and the interpreter there; this machine unless given
     progress  : called with what is being done and the share of the work that is done
     announce  : called once, after the trial, with the seconds that the mpiruns will take
@@ -109,6 +129,12 @@ def request_of(named: Sequence[NamedLibrary], **arguments: Any) -> cases.Compari
         "slots": tuple(slots.items()),
         "factors": tuple((each.name, each.levels) for each in parse_factors(options["factors"] or ())),
     }
+    if options["recording"] is not None:
+        of = campaign_for(path_of(options["recording"], "the recording"))
+        operations = tuple(dict.fromkeys(row[:2] for row in of.rows))
+        sizes = tuple(sorted({size for *_, size in of.rows}))
+        made |= {"operations": operations, "sizes_bytes": sizes, "ranks": of.ranks, "fewer_ranks": ()}
+        made |= {"primary": of.primary, "rows": of.rows, "datatype": of.datatype}
     same = {name: options[name] for name in cases.ComparisonRequest.__dataclass_fields__ if name in options}
     return cases.ComparisonRequest(**same | made)
 
@@ -152,3 +178,58 @@ def _slots_of(hostfile: str | Path | None, request: Request, ranks_per_node: int
     path = path_of(hostfile, "the hostfile")
     slots = read_slots(read_bytes(path, "a hostfile").decode(errors="replace"), path.name)
     return {check_node_name(host): count for host, count in slots.items()}
+
+
+@dataclass(frozen=True)
+class RecordedCampaign:
+    """Arguments of a campaign, as `ComparisonRequest` has them; caveats: what it leaves out, sentences."""
+
+    ranks: int
+    rows: tuple[tuple[str, str, int], ...]
+    primary: tuple[tuple[str, str, int], ...]
+    datatype: str
+    caveats: tuple[str, ...]
+
+
+def campaign_for(recording: Path) -> RecordedCampaign:
+    """Blocking collective calls of all ranks of a recording: sizes as a campaign has them, those that take most time
+    first. Raises InputError where there is none, or what is no recording."""
+    parts = TraceParts(recording)
+    survey = Survey(parts, str(recording))
+    took_s: Counter[tuple[str, int]] = Counter()
+    unmeasured_s: Counter[str] = Counter()
+    for part in parts:
+        rows, _, members, sizes = RecordedPart(Rows(part), survey, Operations(), OPENMPI).meetings()
+        times_s = part.end_s[rows] - part.start_s[rows]
+        for code, count, size, time_s in zip(part.name[rows], members, sizes, times_s, strict=True):
+            operation = (name := part.names[code]).removeprefix("MPI_")
+            size_bytes = round(float(size / count if operation in _OF_PARTS else size))
+            if name not in BLOCKING_OF.values() or operation not in cases.COLLECTIVES or size_bytes > cases.MAX_BYTES:
+                unmeasured_s[name] += time_s
+            elif count != survey.ranks:
+                unmeasured_s[f"{name} of {counted(int(count), 'rank')}"] += time_s
+            else:
+                took_s[operation, size_bytes * (operation not in cases.UNSIZED)] += time_s
+    if not took_s:
+        raise InputError(f"{recording}: has no blocking collective call of all its ranks; nothing is to be measured")
+    total_s = took_s.total() + unmeasured_s.total()
+    chosen: list[tuple[str, int]] = []
+    for case, time_s in took_s.most_common():
+        if len(chosen) < MAX_CASES and sum(took_s[before] for before in chosen) < SHARE * total_s:
+            chosen.append(case)
+        else:
+            unmeasured_s["calls of further sizes"] += time_s
+    reduced = [size for operation, size in chosen if operation in cases.REDUCTIONS]
+    fitting = (name for name in _DATATYPES if not any(size % cases.DATATYPES[name] for size in reduced))
+    rows_of = [(operation, cases.BLOCKING, size) for operation, size in chosen]
+    return RecordedCampaign(
+        survey.ranks,
+        tuple(rows_of),
+        tuple(row for row, case in zip(rows_of, chosen, strict=True) if took_s[case] >= DECIDING_SHARE * total_s),
+        next(fitting),
+        tuple(
+            f"not measured: {name}, {percent(time_s / total_s)} of the time in collective calls"
+            for name, time_s in unmeasured_s.most_common()
+            if time_s > MIN_SHARE * total_s
+        ),
+    )

@@ -113,7 +113,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Outgoing:
+class _Outgoing:
     """A message that waits to be sent."""
 
     message: dict[str, Any]
@@ -162,7 +162,7 @@ class Channel:
         self._nonce = secrets.token_hex(8)
         self._root = root
         self._started: Future[None] = Future()
-        self._outgoing: queue.Queue[Outgoing | None] = queue.Queue(_QUEUED)
+        self._outgoing: queue.Queue[_Outgoing | None] = queue.Queue(_QUEUED)
         self._writer = threading.Thread(target=self._write, name=f"to node {self.name}", daemon=True)
         self._writer.start()
         threading.Thread(target=self._read, name=f"node {self.name}", daemon=True).start()
@@ -220,7 +220,7 @@ class Channel:
 
     def send(self, message: dict[str, Any], payload: bytes = b"") -> None:
         """Sends a message that has no answer, or a further piece of one; waits where the node takes nothing for now."""
-        outgoing = Outgoing(message, payload)
+        outgoing = _Outgoing(message, payload)
         while self.lost is None and self._writer.is_alive():
             with contextlib.suppress(queue.Full):
                 self._outgoing.put(outgoing, timeout=_LOOK_S)
@@ -308,7 +308,7 @@ class Channel:
             self.abandon(f"its agent has been silent for {silent_s:.0f} s")
         else:
             with contextlib.suppress(queue.Full):  # what waits to be sent tells the agent as much
-                self._outgoing.put_nowait(Outgoing({"do": "ping"}))
+                self._outgoing.put_nowait(_Outgoing({"do": "ping"}))
 
     def abandon(self, why: str) -> None:
         """Gives the node up: ends the connection, from which the agent, if it lives, learns to clean up."""
@@ -331,7 +331,7 @@ class Channel:
 
     def _said_goodbye(self) -> bool:
         """Whether the agent was asked to go: a node that hangs may take nothing more."""
-        goodbye = Outgoing({"do": "bye"})
+        goodbye = _Outgoing({"do": "bye"})
         try:
             self._outgoing.put(goodbye, timeout=_CLOSE_S)
         except queue.Full:

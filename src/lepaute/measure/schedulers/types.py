@@ -93,7 +93,7 @@ class Request:
     walltime_s: float | None = field(
         default=None,
         metadata=option(
-            "Length of the reservation: seconds, or h:mm:ss; default: an hour.",
+            "Of the reservation: seconds, h:mm:ss; default: an hour.",
             name="walltime",
             metavar="TIME",
             parse=walltime_of,

@@ -19,27 +19,11 @@ from lepaute.kit.numbers import none_if_nan
 from lepaute.kit.picture import origin
 from lepaute.kit.text import counted
 from lepaute.measure.sentinel import Guard
-from lepaute.measure.verify.campaign import (
-    Case,
-    Plan,
-    RecordedRun,
-    measured_record,
-    predict_cases,
-    run_cases,
-    run_record,
-)
+from lepaute.measure.verify import campaign as campaigns
+from lepaute.measure.verify import seal as seals
 from lepaute.measure.verify.comparison import compare, comparison_record, decision_of, one_sided, run_table, sentence
 from lepaute.measure.verify.machine import MachineDrift, machine_drift, readings_of
 from lepaute.measure.verify.real_run import Program, RealRun, Site
-from lepaute.measure.verify.seal import (
-    JOURNAL_FILE,
-    PREDICTIONS_FILE,
-    SEAL_FILE,
-    RunJournal,
-    Seal,
-    seal_predictions,
-    sealed_before,
-)
 from lepaute.simulate import Application, Prediction
 from lepaute.simulate.apps.hpl import Hpl
 from lepaute.simulate.apps.hpl.hpl_out import real_report
@@ -57,7 +41,7 @@ HPL_OUT_FILE = "HPL.out"
 CHECKSUMS_FILE = "results.sha256"
 #: What a campaign leaves in its folder; another one would mix its own with it.
 CAMPAIGN_FILES = (
-    *(PREDICTIONS_FILE, SEAL_FILE, JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE),
+    *(seals.PREDICTIONS_FILE, seals.SEAL_FILE, seals.JOURNAL_FILE, RESULTS_FILE, RUNS_FILE, JSON_FILE, PLOT_FILE),
     *(VECTOR_FILE, HPL_OUT_FILE, CHECKSUMS_FILE),
 )
 
@@ -66,9 +50,9 @@ CAMPAIGN_FILES = (
 class Verification:
     """Predictions, their seal, every real run, and both as a table (see comparison.compare for its columns)."""
 
-    cases: list[Case]
-    seal: Seal
-    runs: list[RecordedRun]
+    cases: list[campaigns.Case]
+    seal: seals.Seal
+    runs: list[campaigns.RecordedRun]
     table: "pandas.DataFrame"
     run_table: "pandas.DataFrame"
     drift: MachineDrift | None = None
@@ -87,7 +71,7 @@ class Verification:
         return [
             {
                 **case.prediction.to_dict(),
-                "measured": [measured_record(case, run) for run in self.runs if run.case == index],
+                "measured": [campaigns.measured_record(case, run) for run in self.runs if run.case == index],
                 **comparison_record(row),
                 "drift_percent": none_if_nan(row["drift_percent"]),
                 "error_without_drift_percent": none_if_nan(row["error_without_drift_percent"]),
@@ -120,7 +104,7 @@ class Verification:
         try:
             self._write(folder, title)
         except BaseException as problem:
-            problem.add_note(f"all runs are kept in {folder / JOURNAL_FILE}; --resume writes their results again")
+            problem.add_note(f"all runs are kept in {folder / seals.JOURNAL_FILE}; --resume writes their results again")
             raise
 
     def _write(self, folder: Path, title: str) -> None:
@@ -133,7 +117,7 @@ class Verification:
         told = self.drift is not None and self.drift.significant
         drawn = self.table if told else self.table.assign(measured_without_drift_s=math.nan)
         plot(drawn, self.run_table, folder / PLOT_NAME, title, foot_of_cases(self.cases))
-        written = set(CAMPAIGN_FILES) - {SEAL_FILE, CHECKSUMS_FILE}
+        written = set(CAMPAIGN_FILES) - {seals.SEAL_FILE, CHECKSUMS_FILE}
         if isinstance(self.cases[0].application, Hpl):
             write_atomic(folder / HPL_OUT_FILE, self.hpl_out())
         else:
@@ -143,7 +127,7 @@ class Verification:
         write_atomic(folder / CHECKSUMS_FILE, "".join(f"{digest}  {name}\n" for name, digest in digests.items()))
 
 
-def foot_of_cases(cases: Sequence[Case]) -> str:
+def foot_of_cases(cases: Sequence[campaigns.Case]) -> str:
     """Origin of the predictions, for the foot of their picture."""
     first, runs = cases[0].prediction, sum(len(case.prediction.run_list) for case in cases)
     return origin(first.platform_name, first.platform_sha256, first.seed, first.version, runs)
@@ -182,10 +166,11 @@ class ChosenRuns:
     runs  : every real run so far, disturbed ones too, in the order in which they were made
     """
 
-    def __init__(self, cases: list[Case], seal: Seal, plan: Plan, journal: RunJournal, site: Site,
+    def __init__(self, cases: list[campaigns.Case], seal: seals.Seal, plan: campaigns.Plan, journal: seals.RunJournal,
+                 site: Site,
                  watch: Callable[[], float | None], progress: Callable[[str, float], None]) -> None:  # fmt: skip
         self.cases, self.seal = cases, seal
-        self.runs: list[RecordedRun] = list(journal.finished)
+        self.runs: list[campaigns.RecordedRun] = list(journal.finished)
         self._plan, self._journal, self._site = plan, journal, site
         self._watch, self._progress = watch, progress
         self._chosen: dict[int, int] = {}
@@ -197,7 +182,7 @@ class ChosenRuns:
             self._journal.reserve(application.ranks)
             return self._site.run(application, timeout_s)
 
-        self.runs = run_cases(
+        self.runs = campaigns.run_cases(
             self.cases, self._plan, run_once, self._progress, self.runs, self._journal.add, self._watch, chosen
         )
 
@@ -224,9 +209,11 @@ class ChosenRuns:
         return [f"{told}; {always} of those that count had no undisturbed repetition"]
 
     def csv(self) -> str:
-        return pandas.DataFrame([run_record(self.cases[run.case], run) for run in self.runs]).to_csv(index=False)
+        return pandas.DataFrame([campaigns.run_record(self.cases[run.case], run) for run in self.runs]).to_csv(
+            index=False
+        )
 
-    def _attempts(self, case: int, repeat: int) -> list[RecordedRun]:
+    def _attempts(self, case: int, repeat: int) -> list[campaigns.RecordedRun]:
         return [run for run in self.runs if (run.case, run.repeat) == (case, repeat)]
 
 
@@ -234,7 +221,7 @@ class ChosenRuns:
 def chosen_runs(
     applications: "Iterable[Application]",
     program: Program,
-    plan: Plan,
+    plan: campaigns.Plan,
     predict: "Callable[[Any], Prediction]",
     folder: Path,
     site: Site,
@@ -242,7 +229,7 @@ def chosen_runs(
     *,
     guard: "Guard | None" = None,
     again: "Callable[[Any], Prediction] | None" = None,
-    sealed: Callable[[Seal, int], None] = lambda _seal, _finished: None,
+    sealed: Callable[[seals.Seal, int], None] = lambda _seal, _finished: None,
     resume: bool = False,
 ) -> Iterator[ChosenRuns]:
     """Predicts all cases, seals that in the folder, and lends a campaign of them.
@@ -256,10 +243,10 @@ def chosen_runs(
     """
     if not resume:
         check_unused(folder)
-    cases = predict_cases(applications, site.check, predict, progress, again)
-    before = sealed_before(cases, plan, program, folder) if resume else None
-    cases, seal = before or (cases, seal_predictions(cases, plan, program, folder))
-    journal = RunJournal(folder, seal)
+    cases = campaigns.predict_cases(applications, site.check, predict, progress, again)
+    before = seals.sealed_before(cases, plan, program, folder) if resume else None
+    cases, seal = before or (cases, seals.seal_predictions(cases, plan, program, folder))
+    journal = seals.RunJournal(folder, seal)
     sealed(seal, len(journal.finished))
     watch = (lambda: None) if guard is None else (lambda: site.watch(guard))
     try:

@@ -68,12 +68,7 @@ class Layout:
         return tuple(sides[at] for at in self.order)
 
 
-LAYOUTS = (
-    Layout(),
-    Layout((0, 1)),
-    Layout((1, 0)),
-    *(Layout(order) for order in permutations(range(3))),
-)
+LAYOUTS = (Layout(), Layout((0, 1)), Layout((1, 0)), *(Layout(order) for order in permutations(range(3))))
 
 
 class Rows:

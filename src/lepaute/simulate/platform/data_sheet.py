@@ -106,7 +106,7 @@ class DataSheet:
     cores_per_socket: int = option_field(MISSING, "given with the sockets", name="cores")
     dgemm_flops: float | None = option_field(
         None,
-        "flop/s of a core in dgemm while all cores compute, such as 45G",
+        "flop/s of a core in dgemm while all compute, such as 45G",
         name="dgemm",
         metavar="RATE",
         quantity=flops_of,
@@ -147,9 +147,7 @@ class DataSheet:
     )
     blas: str | None = option_field(None, "library of dgemm; none: not tuned for the processor", choices=LIBRARIES)
     simd: str | None = option_field(None, "instructions that --peak counts", choices=SIMDS)
-    clock: str | None = option_field(
-        None, "clock that --peak counts; turbo: the one that all cores hold", choices=CLOCKS
-    )
+    clock: str | None = option_field(None, "clock that --peak counts; turbo: that which all cores hold", choices=CLOCKS)
     fabric: str | None = option_field(
         None, "between nodes, TCP over Ethernet or not; default: by latency and link", choices=FABRICS
     )

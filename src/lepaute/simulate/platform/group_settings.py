@@ -54,10 +54,7 @@ def with_nodes(platform: Platform, place: int, nodes: int, *, topology: bool = T
     kernels = group.kernels and tuple(resized_tables(model, had, nodes) for model in group.kernels)
     groups[place] = group.model_copy(update={"nodes": nodes, "kernels": kernels})
     count = sum(member.nodes for member in groups)
-    update: dict[str, Any] = {
-        "groups": tuple(groups),
-        "nodes": platform.nodes.model_copy(update={"count": count}),
-    }
+    update: dict[str, Any] = {"groups": tuple(groups), "nodes": platform.nodes.model_copy(update={"count": count})}
     if topology:
         update["topology"] = topology_for(platform.topology, count, platform.name)
     return platform.model_copy(update=update)

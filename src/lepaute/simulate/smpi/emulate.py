@@ -24,16 +24,7 @@ from lepaute.simulate.platform.nodes import most_ranks
 from lepaute.simulate.platform.schema import Platform
 from lepaute.simulate.platform.simgrid import export_xml, holds_loopback, host_name
 from lepaute.simulate.platform.simgrid.exporting import MAX_NODES_WITH_ROUTES
-from lepaute.simulate.smpi.building import (
-    LIBRARY,
-    RECORDER_VARIABLE,
-    build_call_recorder,
-    build_library,
-    calls_blas,
-    emulable,
-    find_simgrid,
-    program_caveats,
-)
+from lepaute.simulate.smpi import building
 from lepaute.simulate.smpi.emulated_run import (
     MIN_SHARE,
     EmulatedRun,
@@ -143,22 +134,22 @@ def emulate_run(
     options = options or Options()
     if ranks < 1:
         raise InputError(f"np is {ranks}; a program has at least one rank")
-    simgrid, program = find_simgrid(), emulable(program)
+    simgrid, program = building.find_simgrid(), building.emulable(program)
     if mapping is None and ranks > (most := most_ranks(platform, threads)):
         raise InputError(f"np is {ranks}; platform {platform.name} has cores for {most} ranks")
-    library = build_library()
+    library = building.build_library()
     known = tuple(COLLECTIVES) if drawn else ()
-    warnings = program_caveats(program, library / LIBRARY, ranks, options.collectives, known)
+    warnings = building.program_caveats(program, library / building.LIBRARY, ranks, options.collectives, known)
     cores = (mapping or Mapping()).cores(platform, ranks, threads)
     check_limits(ranks, options.stack_kib, options.folding.from_bytes)
     with (
         temporary_folder("lepaute-smpi-", plain=True) as folder_of_run,
-        plain_name(library / LIBRARY, folder_of_run) as preloaded,
+        plain_name(library / building.LIBRARY, folder_of_run) as preloaded,
         ExitStack() as kept_names,
     ):
         recorder = ""
         if keep is not None and keep.calls is not None:
-            recorder = f":{kept_names.enter_context(plain_name(build_call_recorder(), folder_of_run))}"
+            recorder = f":{kept_names.enter_context(plain_name(building.build_call_recorder(), folder_of_run))}"
         if options.privatize:
             check_copies(ranks, program.stat().st_size, folder_of_run)
         files = Files(
@@ -207,7 +198,7 @@ def emulate_run(
                 "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
                 "LD_PRELOAD": f"{preloaded}{recorder}",
                 "LEPAUTE_EMULATION": str(folder_of_run / "request"),
-                **({RECORDER_VARIABLE: str(keep.calls)} if recorder and keep else {}),
+                **({building.RECORDER_VARIABLE: str(keep.calls)} if recorder and keep else {}),
             },
             folder=folder,
             limits=options.limits,
@@ -217,7 +208,7 @@ def emulate_run(
             on_progress=on_progress,
         )
         report = read_report(files.report)
-        failure = why_it_failed(ended, report, ranks, has_blas=calls_blas(program, library / LIBRARY))
+        failure = why_it_failed(ended, report, ranks, has_blas=building.calls_blas(program, library / building.LIBRARY))
         if failure is not None:
             kind = AlgorithmError if drawn and may_be_an_algorithm(ended) else SimulationError
             raise kind(f"{program.name} on {ranks} ranks: {failure}")

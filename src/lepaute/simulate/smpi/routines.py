@@ -56,7 +56,7 @@ class Expression(NamedTuple):
     names: frozenset[str]
 
 
-def parse_expression(text: str, known: Collection[str]) -> Expression:
+def _parse_expression(text: str, known: Collection[str]) -> Expression:
     """The formula `text`, which may use the names in `known`; raises ValueError, saying why, for any other."""
     try:
         body = ast.parse(text.strip(), mode="eval").body
@@ -263,7 +263,7 @@ class _Reader:
     def _formula(self, text: str, block: Block, *more: str) -> Expression:
         known = {argument.name for argument in block.takes if argument.kind in VALUE_KINDS}
         try:
-            return parse_expression(text, known | set(block.lets) | set(more))
+            return _parse_expression(text, known | set(block.lets) | set(more))
         except ValueError as error:
             raise self.error(str(error)) from None
 

@@ -20,9 +20,7 @@ class ProgramSettings:
 
     time_pattern: str | None = option_field(None, PATTERN_HELP)
     fold: str | None = option_field(None, "allocations of this size or more share memory: 1M")
-    private: list[str] | None = option_field(
-        None, "WHERE[@FIRST-LAST]: not folded; WHERE is file.c, file.c:LINE or a function"
-    )
+    private: list[str] | None = option_field(None, "WHERE[@FIRST-LAST]: not folded; WHERE: file.c[:LINE] or a function")
     shared_globals: bool = option_field(False, "global variables are the same for all ranks")
     computing: str = option_field("measured", "outside of BLAS and LAPACK: measured here, or none")
     contention: bool = option_field(
@@ -30,7 +28,7 @@ class ProgramSettings:
     )
     memory_share: float | None = option_field(
         None,
-        "fraction of the program's own computing that is bound by memory, 0 to 1, instead of that run",
+        "share of the program's own computing bound by memory, 0 to 1, instead of that run",
         minimum=0.0,
         maximum=1.0,
     )

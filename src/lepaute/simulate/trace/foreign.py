@@ -14,19 +14,7 @@ import numpy
 from lepaute.errors import InputError
 from lepaute.kit.documents import unpacked
 from lepaute.kit.text import counted, seconds, tally
-from lepaute.simulate.trace.table import (
-    BETWEEN_CALLS,
-    COMPUTING,
-    GAPS,
-    KERNEL,
-    MAX_RANKS,
-    MAX_TRACE_BYTES,
-    MPI,
-    PHASE,
-    ROW_BYTES,
-    Trace,
-    trace_of_columns,
-)
+from lepaute.simulate.trace import table
 
 #: Calls that no trace of ours has.
 LEFT_OUT = frozenset(("MPI_Init", "MPI_Init_thread", "MPI_Finalize"))
@@ -105,8 +93,10 @@ class Calls:
         duration_s: float = 0.0,
     ) -> int:
         """The number of the row; without a start it is when the rank's clock stands, which goes on."""
-        if len(self) >= MAX_TRACE_BYTES // ROW_BYTES:
-            raise InputError(f"{self.where}: has more than {MAX_TRACE_BYTES // ROW_BYTES} calls; these can be held")
+        if len(self) >= table.MAX_TRACE_BYTES // table.ROW_BYTES:
+            raise InputError(
+                f"{self.where}: has more than {table.MAX_TRACE_BYTES // table.ROW_BYTES} calls; these can be held"
+            )
         if start_s is None:
             start_s = self.clock_s.get(rank, 0.0)
         self.clock_s[rank] = start_s + duration_s
@@ -118,14 +108,14 @@ class Calls:
 
     def compute(self, rank: int, duration_s: float) -> None:
         if duration_s > 0.0:
-            self.add(rank, COMPUTING, duration_s=duration_s)
+            self.add(rank, table.COMPUTING, duration_s=duration_s)
 
     def region(self, rank: int, name: str, start_s: float, end_s: float, events: int = 2) -> None:
         """A phase, of so many events, unless half of all rows are used; those named as other rows get another name."""
-        is_full = 2 * len(self) >= MAX_TRACE_BYTES // ROW_BYTES
+        is_full = 2 * len(self) >= table.MAX_TRACE_BYTES // table.ROW_BYTES
         self.account("event| of the program's regions, for which there is no room" if is_full else "", events)
         if not is_full:
-            name = f"{name} (region)" if name in BETWEEN_CALLS | GAPS or name.startswith("MPI_") else name
+            name = f"{name} (region)" if name in table.BETWEEN_CALLS | table.GAPS or name.startswith("MPI_") else name
             self.regions.add(name)
             self.add(rank, name, start_s=start_s, duration_s=max(0.0, end_s - start_s))
 
@@ -156,26 +146,27 @@ class Calls:
         for row in (*requests, wait) if requests else ():
             self.set(row, completion=wait)
 
-    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None) -> Trace:
+    def trace(self, metadata: Mapping[str, Any], given: Mapping[str, Any] | None) -> table.Trace:
         """All rows; `given` goes above `metadata`, but for the warnings, of which it has those of both."""
         if not len(self):
             raise InputError(f"{self.where}: it has no calls of MPI")
         warnings = [*(given or {}).get("warnings", ()), *metadata.get("warnings", ()), *self._end_gaps(metadata)]
         columns = {name: numpy.array(column) for name, column in self._columns.items()}
-        for name, most in (("rank", MAX_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
+        for name, most in (("rank", table.MAX_RANKS), ("peer", 1 << 31), ("comm", 1 << 31)):
             if not -3 < columns[name].min() <= columns[name].max() < most:
                 raise InputError(f"{self.where}: {name} {int(columns[name].max())} exceeds what a trace can hold")
         names = list(self._names)
         is_mpi = [name.startswith("MPI_") for name in names]
         kinds = [
-            PHASE if name in self.regions else MPI if mpi else KERNEL for name, mpi in zip(names, is_mpi, strict=True)
+            table.PHASE if name in self.regions else table.MPI if mpi else table.KERNEL
+            for name, mpi in zip(names, is_mpi, strict=True)
         ]
         columns["kind"] = numpy.array(kinds)[columns["name"]]
         known = {"ranks": int(columns["rank"].max()) + 1, "whole": True, **metadata, **(given or {})}
         known |= {"events": {"read": self.events, "placed": self.placed}, "warnings": warnings}
         if self.omitted:
             known["omitted"] = tally(self.omitted)
-        return trace_of_columns(columns, names, known, self.where)
+        return table.trace_of_columns(columns, names, known, self.where)
 
     def _end_gaps(self, metadata: Mapping[str, Any]) -> list[str]:
         """Adds a row for each gap in what was recorded of a rank; what to say of them."""

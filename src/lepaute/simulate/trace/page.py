@@ -20,20 +20,8 @@ from lepaute.kit.report import page as pages
 from lepaute.kit.report.page import anchor, picture_values, render
 from lepaute.kit.report.svg import Axis, Layer, Picture
 from lepaute.kit.text import in_common_unit, percent, ranks_text, seconds, size_text, time_unit
+from lepaute.simulate.trace import breakdown as breakdowns
 from lepaute.simulate.trace import colours
-from lepaute.simulate.trace.breakdown import (
-    COMPUTE,
-    LATE,
-    OTHER,
-    OWN_CODE,
-    Breakdown,
-    Finding,
-    Waiting,
-    breakdown_of,
-    finding_of,
-    split,
-    with_own_code,
-)
 from lepaute.simulate.trace.dependencies import dependencies_of
 from lepaute.simulate.trace.report import (
     breakdown_dict,
@@ -64,15 +52,15 @@ def write_report(trace: Trace, path: str | Path, command: str = "") -> None:
 
     Raises InputError for another suffix, or where the file cannot be written.
     """
-    pages.write_report(Path(path), lambda: page(trace, command), lambda: breakdown_dict(breakdown_of(trace)))
+    pages.write_report(Path(path), lambda: page(trace, command), lambda: breakdown_dict(breakdowns.breakdown_of(trace)))
 
 
 def page(trace: Trace, command: str = "") -> str:
     """The page; all names in it are escaped."""
-    whole = with_own_code(trace)
-    spent = colours.classes(whole, split(whole)[0])
-    breakdown = breakdown_of(trace)
-    found = finding_of(breakdown)
+    whole = breakdowns.with_own_code(trace)
+    spent = colours.classes(whole, breakdowns.split(whole)[0])
+    breakdown = breakdowns.breakdown_of(trace)
+    found = breakdowns.finding_of(breakdown)
     labels = colours.labels(breakdown.estimated, breakdown.unknown)
     shown = evenly(trace.ranks, MAX_RANKS)
     drawn = whole if len(shown) == len(trace.ranks) else whole.where(numpy.isin(whole.rank, shown))
@@ -130,19 +118,19 @@ def page(trace: Trace, command: str = "") -> str:
     )
 
 
-def _figures(found: Finding, breakdown: Breakdown) -> list[tuple[str, str]]:
+def _figures(found: breakdowns.Finding, breakdown: breakdowns.Breakdown) -> list[tuple[str, str]]:
     largest = sorted(found.shares.items(), key=lambda one: -one[1])[:3]
     time_s = float(breakdown.by_rank_s.sum(axis=1).max()) if len(breakdown.ranks) else 0.0
     return [*((percent(share), f"of the ranks' time is {name}") for name, share in largest if share > 0),
             (seconds(time_s), "from the beginning to the end of the trace")]  # fmt: skip
 
 
-def _waiting_lines(waiting: Waiting | None, breakdown: Breakdown) -> list[str]:
+def _waiting_lines(waiting: breakdowns.Waiting | None, breakdown: breakdowns.Breakdown) -> list[str]:
     if waiting is None:
         return []
     of_rank = "" if waiting.whom is None else f", {percent(waiting.whom_share)} of it for rank {waiting.whom}"
     lines = [f"Rank {waiting.rank} waits for {seconds(waiting.time_s)}{of_rank}."]
-    shares = breakdown.by_rank_s[:, LATE] / breakdown.by_rank_s.sum(axis=1).clip(1e-300)
+    shares = breakdown.by_rank_s[:, breakdowns.LATE] / breakdown.by_rank_s.sum(axis=1).clip(1e-300)
     least = int(shares.argmin())
     if len(shares) > 1:
         lines.append(f"Rank {breakdown.ranks[least]} waits least, {percent(float(shares[least]))} of its time.")
@@ -151,14 +139,14 @@ def _waiting_lines(waiting: Waiting | None, breakdown: Breakdown) -> list[str]:
     return lines
 
 
-def _waiters(breakdown: Breakdown) -> dict[str, Any] | None:
+def _waiters(breakdown: breakdowns.Breakdown) -> dict[str, Any] | None:
     """The ranks that wait most, and for whom most."""
-    shares = breakdown.by_rank_s[:, LATE] / breakdown.by_rank_s.sum(axis=1).clip(1e-300)
+    shares = breakdown.by_rank_s[:, breakdowns.LATE] / breakdown.by_rank_s.sum(axis=1).clip(1e-300)
     rows = []
     for row in numpy.argsort(-shares, kind="stable")[:MAX_NAMED]:
         mine = numpy.flatnonzero((breakdown.waits.rank == breakdown.ranks[row]) & (breakdown.waits.whom >= 0))
         order = mine[numpy.argsort(-breakdown.waits.time_s[mine], kind="stable")][:3]
-        late_s = float(breakdown.by_rank_s[row, LATE])
+        late_s = float(breakdown.by_rank_s[row, breakdowns.LATE])
         whom = ", ".join(
             f"{breakdown.waits.whom[at]} ({percent(float(breakdown.waits.time_s[at]) / late_s)})" for at in order
         )
@@ -193,7 +181,7 @@ def _sent(sent: Pairs) -> tuple[Any, Any]:
 
 
 def _calls_over_time(
-    trace: Trace, spent: NDArray[Any], waiting: Waiting | None, labels: Sequence[str]
+    trace: Trace, spent: NDArray[Any], waiting: breakdowns.Waiting | None, labels: Sequence[str]
 ) -> tuple[dict[str, Any], float]:
     """Data for the script to draw, and below which length calls are put together."""
     calls = trace.kind != PHASE
@@ -253,7 +241,7 @@ def _over_time(trace: Trace, spent: NDArray[Any]) -> Picture:
     )
 
 
-def by_rank(breakdown: Breakdown) -> Picture:
+def by_rank(breakdown: breakdowns.Breakdown) -> Picture:
     """A column a rank, or a group of ranks."""
     values, labels = grouped(breakdown)
     unit, factor = time_unit(float(values.sum(axis=1).max()))
@@ -267,8 +255,8 @@ def by_rank(breakdown: Breakdown) -> Picture:
     )
 
 
-def _by_step(breakdown: Breakdown) -> Picture:
-    values = breakdown.by_step_s[:, :OTHER]
+def _by_step(breakdown: breakdowns.Breakdown) -> Picture:
+    values = breakdown.by_step_s[:, : breakdowns.OTHER]
     most = float(values.sum(axis=1).max())
     unit, factor = time_unit(most)
     edges = numpy.array([*breakdown.steps, breakdown.steps[-1] + 1]) - 0.5
@@ -277,15 +265,15 @@ def _by_step(breakdown: Breakdown) -> Picture:
         f"The time of all ranks in each step. {_key_of(values)}.",
         Axis("step (panel)", float(edges[0]), float(edges[-1])),
         Axis(f"time of all ranks, {unit}", 0.0, most * factor or 1.0),
-        _stacked(edges, values * factor, colours.CLASS_OF_CATEGORY[:OTHER]),
+        _stacked(edges, values * factor, colours.CLASS_OF_CATEGORY[: breakdowns.OTHER]),
     )
 
 
 def _key_of(values: NDArray[Any]) -> str:
     """The colours that are drawn; values: of categories."""
-    if not values[:, COMPUTE].any():
+    if not values[:, breakdowns.COMPUTE].any():
         return "Colours as above"
-    return f"Blue: all {'other ' * bool(values[:, OWN_CODE].any())}computing; the rest as above"
+    return f"Blue: all {'other ' * bool(values[:, breakdowns.OWN_CODE].any())}computing; the rest as above"
 
 
 def _stacked(edges: NDArray[Any], values: NDArray[Any], places: Any) -> list[Layer]:

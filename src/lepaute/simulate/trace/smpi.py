@@ -22,20 +22,10 @@ import numpy
 from numpy.typing import NDArray
 
 from lepaute.errors import InputError
+from lepaute.simulate.trace import messages as mpi
 from lepaute.simulate.trace import paje
 from lepaute.simulate.trace.foreign import LEFT_OUT
 from lepaute.simulate.trace.link_ends import Links, Rows, attach
-from lepaute.simulate.trace.messages import (
-    ALL_TO_ALL,
-    ARRIVAL,
-    COLLECTIVES,
-    IMMEDIATE_RECEIVES,
-    IMMEDIATE_SENDS,
-    PROBES,
-    RECEIVES,
-    SENDS,
-    WAITS,
-)
 from lepaute.simulate.trace.table import COMPUTING, KERNEL, MAX_RANKS, MPI, Trace, trace_of_columns
 
 STATES, LINKS = "MPI_STATE", "MPI_LINK"
@@ -47,7 +37,7 @@ REPLAYED = {"sendrecv": "MPI_Sendrecv", "allreduce": "MPI_Allreduce", "reducesca
 MISSPELT = {"MPI_Iallggather": "MPI_Iallgather"}
 INTERNALS = "tracing/smpi/internals:yes"
 COARSE_DIGITS = 6
-WITHOUT_SIZE = frozenset(("MPI_Barrier", "MPI_Probe", *PROBES, *WAITS))
+WITHOUT_SIZE = frozenset(("MPI_Barrier", "MPI_Probe", *mpi.PROBES, *mpi.WAITS))
 MAX_TAG = 1 << 40
 
 
@@ -181,7 +171,7 @@ class _Calls:
         attached = attach(rows, links)
         kept = numpy.flatnonzero(~numpy.isin(code, [at for at, name in enumerate(names) if name in LEFT_OUT]))
         arrivals = attached.arrival_row
-        names = [*names, ARRIVAL]
+        names = [*names, mpi.ARRIVAL]
         of_calls = {"rank": rows.rank, "name": code, "start_s": start_s, "duration_s": end_s - start_s}
         of_calls |= {"comm": _groups(rows, start_s, end_s), **attached.columns}
         same_in_all = {"name": len(names) - 1, "duration_s": 0.0, "comm": -1, "completion": -1}
@@ -276,7 +266,7 @@ def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[A
     SMPI tells no communicators. Where all ranks make the same collective calls, and of those in which all wait for all
     nobody leaves before the last has come, they are taken to be operations of all ranks.
     """
-    collective = numpy.flatnonzero(rows.named(COLLECTIVES))
+    collective = numpy.flatnonzero(rows.named(mpi.COLLECTIVES))
     unknown = numpy.full(len(rows.rank), -1)
     ranks = len(numpy.unique(rows.rank))
     if len(collective) % ranks:
@@ -284,7 +274,7 @@ def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[A
     table = collective[numpy.argsort(rows.rank[collective], kind="stable")].reshape(ranks, -1)
     if (rows.rank[table] != rows.rank[table[:, :1]]).any() or (rows.name[table] != rows.name[table[:1]]).any():
         return unknown
-    if (end_s[table].min(axis=0) < start_s[table].max(axis=0))[rows.named(ALL_TO_ALL)[table[0]]].any():
+    if (end_s[table].min(axis=0) < start_s[table].max(axis=0))[rows.named(mpi.ALL_TO_ALL)[table[0]]].any():
         return unknown
     unknown[collective] = 0
     return unknown
@@ -292,7 +282,7 @@ def _groups(rows: Rows, start_s: NDArray[Any], end_s: NDArray[Any]) -> NDArray[A
 
 def _unsized(names: list[str], has_bytes: bool) -> list[str]:
     """Calls of which the bytes are not known: collective ones, and all without sizes of messages."""
-    messages = SENDS | IMMEDIATE_SENDS | RECEIVES | IMMEDIATE_RECEIVES
+    messages = mpi.SENDS | mpi.IMMEDIATE_SENDS | mpi.RECEIVES | mpi.IMMEDIATE_RECEIVES
     return sorted(
         name
         for name in names

@@ -18,19 +18,7 @@ from lepaute.kit.extras import need
 from lepaute.kit.files import scratch_folder, whole_file
 from lepaute.kit.json_values import finite_json
 from lepaute.kit.text import size_text
-from lepaute.simulate.trace.messages import (
-    ALL_TO_ALL,
-    ARRIVAL,
-    BLOCKING_OF,
-    COLLECTIVES,
-    CREATIONS,
-    FROM_ROOT,
-    IMMEDIATE,
-    NONBLOCKING_COLLECTIVES,
-    TO_ROOT,
-    completions,
-    match_messages,
-)
+from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.otf2_reader import NO_ROOT, collective_bytes
 from lepaute.simulate.trace.report import headline, node_name
 from lepaute.simulate.trace.table import KERNEL, KINDS, MPI, PHASE, Trace
@@ -137,7 +125,7 @@ def _arguments(trace: Trace, row: int, kind: int) -> dict[str, Any]:
 
 
 def _arrows(trace: Trace, node_of: dict[int, int]) -> Iterator[dict[str, Any]]:
-    matches = match_messages(trace)
+    matches = messages.match_messages(trace)
     for number, (send, end) in enumerate(zip(matches.send.tolist(), matches.end.tolist(), strict=True)):
         if end < 0:
             continue
@@ -216,7 +204,11 @@ class _Archive:
         roles, paradigms, name = self.otf2.RegionRole, self.otf2.Paradigm, self.trace.names[code]
         if not name.startswith("MPI_"):
             return self.writer.definitions.region(name, region_role=roles.FUNCTION)
-        kinds = ((ALL_TO_ALL, roles.COLL_ALL2ALL), (FROM_ROOT, roles.COLL_ONE2ALL), (TO_ROOT, roles.COLL_ALL2ONE))
+        kinds = (
+            (messages.ALL_TO_ALL, roles.COLL_ALL2ALL),
+            (messages.FROM_ROOT, roles.COLL_ONE2ALL),
+            (messages.TO_ROOT, roles.COLL_ALL2ONE),
+        )
         role = next((role for names, role in kinds if name in names), roles.POINT2POINT)
         return self.writer.definitions.region(name, region_role=role, paradigm=paradigms.MPI)
 
@@ -257,7 +249,9 @@ class _Archive:
         count = 0
         for rank in trace.ranks:
             writer = self.writer.event_writer_from_location(self.locations[rank])
-            rows = ((trace.rank == rank) & ~trace.named((ARRIVAL,))).nonzero()[0]  # no routine, but what one received
+            rows = ((trace.rank == rank) & ~trace.named((messages.ARRIVAL,))).nonzero()[
+                0
+            ]  # no routine, but what one received
             at, count = 0, count + 2
             writer.enter(0, self.program)
             for row, is_begin, at_ns in _brackets(trace, rows):
@@ -275,10 +269,10 @@ class _Archive:
 
     def _messages(self) -> tuple[_Events, _Events]:
         """What stands behind the beginning of a row, and before its end; requests have the number of their row."""
-        trace, matches = self.trace, match_messages(self.trace)
+        trace, matches = self.trace, messages.match_messages(self.trace)
         begins: _Events = defaultdict(list)
         ends: _Events = defaultdict(list)
-        immediate = trace.named(IMMEDIATE)
+        immediate = trace.named(messages.IMMEDIATE)
         columns = (matches.send, matches.receive, matches.sent, matches.end)
         for send, receive, sent, end in zip(*(column.tolist() for column in columns), strict=True):
             if end < 0:
@@ -302,10 +296,10 @@ class _Archive:
         return begins, ends
 
     def _add_collectives(self, begins: _Events, ends: _Events) -> None:
-        done = completions(self.trace)
-        for row in self.trace.named(COLLECTIVES | NONBLOCKING_COLLECTIVES).nonzero()[0].tolist():
+        done = messages.completions(self.trace)
+        for row in self.trace.named(messages.COLLECTIVES | messages.NONBLOCKING_COLLECTIVES).nonzero()[0].tolist():
             what = self._collective(row)
-            if what and self.trace.names[self.trace.name[row]] in COLLECTIVES:
+            if what and self.trace.names[self.trace.name[row]] in messages.COLLECTIVES:
                 begins[row].append(("mpi_collective_begin", ()))
                 ends[row].append(("mpi_collective_end", what))
             elif what:
@@ -319,8 +313,10 @@ class _Archive:
         if number not in self.communicators:
             return None
         communicator, members = self.communicators[number]
-        plain = BLOCKING_OF.get(name, name)
-        operation = getattr(self.otf2.CollectiveOp, "CREATE_HANDLE" if plain in CREATIONS else plain[4:].upper())
+        plain = messages.BLOCKING_OF.get(name, name)
+        operation = getattr(
+            self.otf2.CollectiveOp, "CREATE_HANDLE" if plain in messages.CREATIONS else plain[4:].upper()
+        )
         root, rank = int(trace.peer[row]), int(trace.rank[row])
         sizes = collective_bytes(name, float(trace.size_bytes[row]), len(members), members.index(rank), root == rank)
         return operation, communicator, members.index(root) if root in members else NO_ROOT, *map(int, sizes)

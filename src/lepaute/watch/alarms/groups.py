@@ -9,18 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lepaute.stats import group_effects
 from lepaute.stats.change_evidence import ANCHOR_VALUES, MAX_RHO, ChangeEvidence
 from lepaute.stats.expanding import Booleans, Floats, Integers
-from lepaute.stats.group_effects import (
-    MIN_OTHERS,
-    MIN_PEERS,
-    found_groups,
-    hidden_wander,
-    limited,
-    medians,
-    others_on_days,
-    share_of,
-)
 from lepaute.watch.changelog import Inventory
 
 #: Days so far on which groups, shares and wanders are looked at, anew after each quarter more.
@@ -61,7 +52,7 @@ def layers_of(
     found: list[list[tuple[Integers, Integers, float, list[str]]]] = []
     for number in range(int(fleet.max()) + 1):
         streams = np.flatnonzero(fleet == number)
-        if len(streams) < MIN_PEERS:
+        if len(streams) < group_effects.MIN_PEERS:
             continue
         its_nodes = [nodes[i] for i in streams.tolist()]
         for place, part in enumerate(_of_fleet(deviations[:, streams], its_nodes, inventory, changed[streams])):
@@ -82,7 +73,7 @@ def wander_left(
     variance, of_groups = np.zeros(len(fleet)), np.zeros(len(fleet))
     part: Integers = fleet.astype(np.int64)
     for layer in layers:
-        whole, others = medians(deviations, layer.group)
+        whole, others = group_effects.medians(deviations, layer.group)
         total, count = np.nansum(np.square(whole), axis=0), np.isfinite(whole).sum(axis=0)
         for number in np.unique(fleet[layer.group >= 0]):
             streams = fleet == number
@@ -92,12 +83,12 @@ def wander_left(
                 of_groups[streams & (layer.group < 0)] = float(np.mean(total[inside] / count[inside]))
         deviations = deviations - layer.share * np.nan_to_num(others)
         part = np.unique(np.stack([part, layer.group]), axis=1, return_inverse=True)[1]
-    scale = limited(deviations)[1]
+    scale = group_effects.limited(deviations)[1]
     deviations = np.where(changed, np.nan, deviations)
     for number in range(int(part.max()) + 1):
         streams = part == number
-        if np.bincount(fleet)[fleet[streams][0]] >= MIN_PEERS:
-            variance[streams] = scale[streams] ** 2 * hidden_wander(deviations[:, streams], rho[streams])
+        if np.bincount(fleet)[fleet[streams][0]] >= group_effects.MIN_PEERS:
+            variance[streams] = scale[streams] ** 2 * group_effects.hidden_wander(deviations[:, streams], rho[streams])
     return np.maximum(variance, of_groups)
 
 
@@ -130,22 +121,24 @@ def _of_fleet(
     if not known:
         place = {node: number for number, node in enumerate(dict.fromkeys(nodes))}
         of_node: Integers = np.array([place[each] for each in nodes], dtype=np.int64)
-        group, share = found_groups(deviations, of_node, changed)
+        group, share = group_effects.found_groups(deviations, of_node, changed)
         members = [sorted({nodes[i][1] for i in np.flatnonzero(group == each)}) for each in range(int(group.max()) + 1)]
         return [(group, share, [f"{FOUND} {'/'.join(names)}" for names in members])] if share > 0 else []
     layers = []
     for group, names in sorted(known, key=lambda each: len(each[1]) / max(1, int((each[0] >= 0).sum()))):
-        share = share_of(np.where(changed, np.nan, deviations), group)
+        share = group_effects.share_of(np.where(changed, np.nan, deviations), group)
         if share > 0:
             layers.append((group, share, names))
-            deviations = deviations - share * np.nan_to_num(others_on_days(deviations, group))
+            deviations = deviations - share * np.nan_to_num(group_effects.others_on_days(deviations, group))
     return layers
 
 
 def _known_groups(kind: str, nodes: list[tuple[str, str]], inventory: Inventory) -> tuple[Integers, list[str]]:
     """Groups of the inventory that can say something of a machine: of some streams, but not of all."""
     of_stream = [inventory.group_of(kind, *node) for node in nodes]
-    names = sorted({name for name in of_stream if name is not None and of_stream.count(name) > MIN_OTHERS})
+    names = sorted(
+        {name for name in of_stream if name is not None and of_stream.count(name) > group_effects.MIN_OTHERS}
+    )
     if not names or of_stream.count(names[0]) == len(nodes):
         return np.full(len(nodes), -1, np.int64), []
     number = {name: place for place, name in enumerate(names)}
@@ -192,7 +185,7 @@ class GroupEffects:
         """
         rest = deviations
         for place, layer in enumerate(self.layers):
-            whole, others = medians(rest, layer.group)
+            whole, others = group_effects.medians(rest, layer.group)
             self.effects[round_index, self.first[place] : self.first[place + 1]] = whole
             known = np.isfinite(others)
             self._off[place] = np.where(known, layer.share * np.where(known, others, 0.0), self._off[place])

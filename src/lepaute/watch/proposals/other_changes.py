@@ -17,7 +17,6 @@ from lepaute.watch.values import Node
 #: What may move a measurement; results, commands and unknown files are left to `lepaute archive diff`.
 GROUPS = (HARDWARE, SYSTEM, SOFTWARE, VARIABLES, CONTROL, EXPERIMENT, SCRIPT)
 MAX_LINES = 12
-WIDTH = 100
 
 
 def with_other_changes(
@@ -90,7 +89,7 @@ def _lines(before: tuple[str, Setup], after: tuple[str, Setup], nodes: tuple[Nod
     if not changes:
         return (f"{head} no other difference of hardware, system, software or script",)
     unread = [f"{problem}" for setup in (a, b) for problem in setup.unread]
-    lines = list(comparison_lines(Comparison(changes, (), ()), unread, everything=False, width=WIDTH))
+    lines = list(comparison_lines(Comparison(changes, (), ()), unread, everything=False))
     more = len(lines) - MAX_LINES
     if more > 0:
         lines = [*lines[:MAX_LINES], f"  ... {more} lines more (lepaute archive diff)"]

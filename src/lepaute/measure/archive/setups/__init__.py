@@ -105,7 +105,7 @@ def setup_of(archive: Archive) -> Setup:
         if name.startswith("experiment/"):
             setup.add([("", Fact(SCRIPT, name, tuple(archive.read_bytes(name).decode(errors="replace").splitlines())))])
         elif name.startswith("design"):
-            setup.add(design_facts(name, archive.read_bytes(name)))
+            setup.add(_design_facts(name, archive.read_bytes(name)))
         else:
             inner = name.removeprefix(_ENVIRONMENT)
             node, slash, below = inner.partition("/")
@@ -228,7 +228,7 @@ def _several(nodes: list[str]) -> str:
     return f"{times} times a node: " if times > 1 else ""
 
 
-def design_facts(name: str, data: bytes) -> Iterator[Placed]:
+def _design_facts(name: str, data: bytes) -> Iterator[Placed]:
     """Generator, factors, rows and order of a design table; the order only as a fingerprint."""
     lines = data.decode(errors="replace").splitlines()
     header = [line for line in lines if line.startswith("#@")]

@@ -29,17 +29,7 @@ from lepaute.measure.fit.variability.crowding import crowding_of, relieved
 from lepaute.measure.fit.variability.dependence import fitted_rows
 from lepaute.measure.fit.variability.sentinels import Watch
 from lepaute.simulate.platform.schema import SlowState
-from lepaute.stats.disturbance import (
-    MIN_SENTINELS,
-    SHORTEST_PART_S,
-    SlowStateEstimate,
-    SlowStretch,
-    centred,
-    fit_slow_state,
-    parts_of,
-    slow_limit,
-    slow_stretches,
-)
+from lepaute.stats import disturbance
 
 #: What ends or begins so near an episode is left out with it.
 MARGIN_S = 0.1
@@ -71,7 +61,7 @@ class Episodes:
     """
 
     rows: Booleans
-    estimate: SlowStateEstimate
+    estimate: disturbance.SlowStateEstimate
     slow_s: float
     seen_s: float
     sentinels: int
@@ -166,19 +156,19 @@ def in_usual_state(
 
 def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[str]) -> Episodes | None:
     """None if no episode was seen;  hosts : those that were measured, as the series of the parts number them."""
-    usable = parts.predicted_s >= SHORTEST_PART_S
+    usable = parts.predicted_s >= disturbance.SHORTEST_PART_S
     if not usable.any():
         return None
     at, level, duration_s = np.flatnonzero(usable), np.zeros(len(usable)), parts.end_s - parts.start_s
-    level[at] = centred(np.log(parts.measured_s[at] / parts.predicted_s[at]), parts.kind[at])
-    stretches = slow_stretches(
+    level[at] = disturbance.centred(np.log(parts.measured_s[at] / parts.predicted_s[at]), parts.kind[at])
+    stretches = disturbance.slow_stretches(
         parts.start_s[at], duration_s[at], level[at], parts.run[at], parts.core[at], parts.work[at]
     )
     of_watch = [slow_sentinels(watch) for watch in watches]
     sentinels = sum(int(one.sum()) for one in of_watch)
     # What is shorter is left out with them, and tells nothing of the state: a core may have been as slow by itself.
     lasting = [stretch for stretch in stretches if stretch.lasts]
-    if not lasting and sentinels < MIN_SENTINELS:
+    if not lasting and sentinels < disturbance.MIN_SENTINELS:
         return None
     first = parts.run[parts.first_attempt]
     factors = [float(np.exp(one.log_factor)) for one in lasting if one.launch in first]
@@ -199,7 +189,7 @@ def episodes_of_parts(parts: Parts, watches: Sequence[Watch], hosts: Sequence[st
     looks = _looks(parts, watched, of_state, middles, watches, of_watch, hosts)
     return Episodes(
         left_out[parts.of_row],
-        fit_slow_state(list(looks.values()), np.maximum(np.array(factors), 1.0 + 1e-6)),
+        disturbance.fit_slow_state(list(looks.values()), np.maximum(np.array(factors), 1.0 + 1e-6)),
         sum(one.end_s - one.start_s for one in lasting),
         _seconds(parts, usable),
         sentinels,
@@ -253,7 +243,7 @@ def slow_messages(table: pandas.DataFrame, looks: Mapping[tuple[int, str], Look]
     if of_part.empty:
         return slow
     low_s, high_s, levels, launch, core = (of_part[name].to_numpy() for name in columns)
-    stretches = slow_stretches(low_s, high_s - low_s, levels - np.median(levels), launch, core)
+    stretches = disturbance.slow_stretches(low_s, high_s - low_s, levels - np.median(levels), launch, core)
     lasting = [stretch for stretch in stretches if stretch.lasts]
     are_few = len({stretch.launch for stretch in lasting}) <= _MAX_STARTS * (int(start.max()) + 1)
     for stretch in lasting:
@@ -276,7 +266,7 @@ def _beside_slow(start: pandas.DataFrame, looks: Mapping[tuple[int, str], Look])
 def slow_sentinels(watch: Watch) -> Booleans:
     """Which sentinels were slow, by the rule of steps, though no counter says why; shape (sentinels,)."""
     logs = np.log(watch.duration_s)
-    slow: Booleans = (logs - np.median(logs) > slow_limit(logs)) & ~watch.disturbed
+    slow: Booleans = (logs - np.median(logs) > disturbance.slow_limit(logs)) & ~watch.disturbed
     return slow
 
 
@@ -298,7 +288,7 @@ def _parts(table: pandas.DataFrame, fitted: Mapping[str, tuple[Calls, FittedKern
     process = run * (int(integers["cpu"].max(initial=0)) + 1) + integers["cpu"]
     step = integers["design_row"] * (int(integers["position"].max(initial=0)) + 1) + integers["position"]
     start_s, net_s = table["start_s"].to_numpy(dtype=np.float64), np.maximum(net_seconds(table), 0.0)
-    cut = parts_of(process, start_s, net_s, np.maximum(predicted, 0.0), np.where(context, step, -1))
+    cut = disturbance.parts_of(process, start_s, net_s, np.maximum(predicted, 0.0), np.where(context, step, -1))
     first, cold = cut.first, (integers["position"] == 0) & context
     return Parts(
         cut.start_s,
@@ -359,7 +349,7 @@ def _seconds(parts: Parts, usable: Booleans) -> float:
     return float(np.sum(parts.measured_s[usable] / cores[parts.run[usable]]))
 
 
-def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[SlowStretch]) -> int | None:
+def _busy_cores(parts: Parts, usable: Booleans, stretches: Sequence[disturbance.SlowStretch]) -> int | None:
     """The fewest cores that compute where there are episodes, where lower loads were watched for long without any."""
     if not stretches:
         return None

@@ -30,9 +30,7 @@ class HplFiles(Files):
 
     dat: Path | None = field(default=None, metadata=option("an HPL.dat: all its combinations, instead of the options"))
     memory_fraction: float | None = option_field(
-        None,
-        "the n that takes this share of the memory of the ranks' nodes, such as 0.8 or 80%, instead of --n",
-        **SHARE,
+        None, "the n that takes this share of the memory of the ranks' nodes, as 0.8 or 80%, instead of --n", **SHARE
     )
     output: Path | None = field(default=None, metadata=option("results in the form of HPL.out", also=("-o",)))
 

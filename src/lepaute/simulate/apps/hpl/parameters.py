@@ -138,9 +138,7 @@ class Hpl(Application):
     bcast: Broadcast = choice(
         "broadcast of the panel", Broadcast, "2ring", Dat(23, "BCAST", "broadcasts", loop=4, codes=BROADCASTS)
     )
-    swap: Swap = choice(
-        "exchange of the pivot rows in a process column", Swap, "binary-exchange", Dat(26, "SWAP", codes=SWAPS)
-    )
+    swap: Swap = choice("exchange of pivots in a process column", Swap, "binary-exchange", Dat(26, "SWAP", codes=SWAPS))
     swap_threshold: int | None = whole(
         "columns above which mix is spread-roll; else NB", None, Dat(27, title="swapping threshold", least=0), None
     )

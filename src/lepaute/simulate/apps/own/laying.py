@@ -131,6 +131,7 @@ class Laid:
     reads         : SHA-256 of the files that `run` has read
     unseeded      : what in it no seed repeats, as app.py:12: random.random()
     approximated  : calls for whose algorithms others stand;  undecided : calls for which libraries take different ones
+    by_rules      : calls that were to take measured times, and follow rules
     """
 
     parameters: Any
@@ -143,6 +144,7 @@ class Laid:
     unseeded: tuple[str, ...] = ()
     approximated: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
+    by_rules: tuple[str, ...] = ()
 
     def caveats(self, application: Any) -> list[str]:
         """Caveats for the reader: what no seed repeats, and files that are read when nobody can write that down."""

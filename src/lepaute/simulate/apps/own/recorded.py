@@ -37,7 +37,7 @@ class Recorded:
         if recorded_on is None or self._platform is None:
             return None
         if not recorded_on:
-            return own_code.of_anywhere("an unknown machine")
+            return own_code.of_anywhere("an unknown machine", "learn --recorded-on")
         return own_code.between(load_platform(recorded_on), self._platform, self._application.ranks, 0.0)
 
     def kernels(self, costs: tuple[tuple[str, float, float, float, float], ...]) -> "list[_core.MachineKernel]":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 from lepaute import _core
 from lepaute.errors import InputError, LepauteError
@@ -23,14 +23,12 @@ from lepaute.simulate.application import About, Application, Problem
 from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.own.values import kernel_of
 from lepaute.simulate.apps.replay import own_code as own_codes
-from lepaute.simulate.apps.replay.collectives import LIBRARIES, library_of
+from lepaute.simulate.apps.replay.collectives import AUTO, CHOICES, LIBRARIES, MeasuredCalls, collectives_of, library_of
 from lepaute.simulate.behaviour import Kernels, LaidBehaviour
 from lepaute.simulate.engine import SimulatedRun
 from lepaute.simulate.machine.core import KERNELS
 from lepaute.simulate.platform import load_platform
 from lepaute.simulate.platform.kernel_model import models_of
-
-Collectives = Literal["auto", "openmpi", "mpich"]
 
 #: Of computing, in the program's own code: less is not worth a word.
 MIN_OWN_SHARE = 0.005
@@ -52,10 +50,10 @@ class _Recording:
             with each.open("rb") as file:
                 hashlib.file_digest(file, lambda: digest)
         self.sha256 = digest.hexdigest()
-        self._laid: dict[tuple[frozenset[str], str], Laid] = {}
+        self._laid: dict[tuple[frozenset[str], str | MeasuredCalls], Laid] = {}
         self._lock = Lock()
 
-    def laid(self, modelled: frozenset[str], library: str) -> "Laid":
+    def laid(self, modelled: frozenset[str], library: str | MeasuredCalls) -> "Laid":
         """The program, where kernels of these names take the time of models."""
         from lepaute.simulate.apps.replay.laying import laid_down
 
@@ -100,10 +98,11 @@ class ReplayBehaviour(LaidBehaviour):
         return self.recording.laid(modelled & self.recording.survey.names, library)
 
     @property
-    def library(self) -> str | None:
-        """Library whose rules choose algorithms; None where it is not known: runs follow them in turn, by seed."""
+    def library(self) -> str | MeasuredCalls | None:
+        """Library whose rules choose algorithms, or its measured calls; None where it is not known: runs follow them in
+        turn, by seed."""
         chosen = self.application.collectives
-        return library_of(self.recording.survey.metadata.get("mpi")) if chosen == "auto" else chosen
+        return library_of(self.application.recorded_with) if chosen == AUTO else chosen
 
     @property
     def kernels(self) -> Kernels:
@@ -113,7 +112,7 @@ class ReplayBehaviour(LaidBehaviour):
 
     @property
     def draws(self) -> frozenset[str]:
-        is_open = self.library is None and self.laid().undecided
+        is_open = isinstance(self.library, MeasuredCalls) or (self.library is None and self.laid().undecided)
         return frozenset(["own_code"] * (self.factor.relative_sd > 0.0) + ["collectives"] * bool(is_open))
 
     @property
@@ -125,6 +124,10 @@ class ReplayBehaviour(LaidBehaviour):
             recorded = self.recording.survey.metadata.get("mpi")
             unknown = f"those of {recorded:.40} are not known" if recorded else "no MPI library is named"
             texts.append(f"{names} by algorithms of Open MPI and MPICH, runs in turn, as {unknown} (--collectives)")
+        if names := ", ".join(laid.by_rules):
+            assert isinstance(self.library, MeasuredCalls)
+            rules = self.library.rules
+            texts.append(f"{names} by the rules of {rules}: {self.library} was not measured with such ranks and sizes")
         return tuple(texts)
 
     @cached_property
@@ -225,12 +228,14 @@ class TraceReplay(Application):
     recorded_on: str | None = field(
         default=None, metadata=option("the platform of the recording: a file, or the name of a shipped one")
     )
-    collectives: Collectives = field(
-        default="auto",
+    collectives: str | MeasuredCalls = field(
+        default=AUTO,
         metadata=option(
-            "MPI library whose rules choose the algorithms of collective operations; auto: the recording's; where that "
-            "is not known, runs take turns",
-            choices=get_args(Collectives),
+            "collective operations by the rules of openmpi or mpich; auto: the recording's library; where that is not "
+            "known, runs take turns; or as a library of an archive of lepaute compare takes them",
+            parse=collectives_of,
+            metavar="auto|openmpi|mpich|FILE.zip[:LIBRARY]",
+            complete=lambda: list(CHOICES),
         ),
     )
     threads_per_rank: int = field(default=1, metadata=option("cores that each rank computes on", minimum=1))
@@ -249,10 +254,27 @@ class TraceReplay(Application):
             object.__setattr__(self, "own_code", bounds)
         if self.recorded_on is not None and not isinstance(self.recorded_on, str):
             raise InputError(f"recorded_on is {self.recorded_on!r:.80}; it is the name of a platform, or of its file")
+        if not isinstance(self.collectives, MeasuredCalls) and self.collectives not in CHOICES:
+            known = f"{', '.join(CHOICES)}, or what lp.compare.measured_calls() returns"
+            raise InputError(f"collectives is {self.collectives!r:.80}; it must be one of {known}")
 
     @property
     def ranks(self) -> int:
         return _recording_of(self.recording).survey.ranks
+
+    @property
+    def recorded_with(self) -> str | None:
+        """What the MPI library of the recording calls itself; None if that is not known."""
+        return _recording_of(self.recording).survey.metadata.get("mpi")
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Codes of the blocking collective operations that the recording has."""
+        from lepaute.simulate.apps.replay.calls import CALLS
+        from lepaute.simulate.trace.messages import BLOCKING_OF
+
+        names = _recording_of(self.recording).survey.names & set(BLOCKING_OF.values())
+        return tuple(sorted({CALLS[name].code for name in names}))
 
     @property
     def steps(self) -> int:
@@ -281,4 +303,4 @@ class TraceReplay(Application):
         return Problem(str(self.recording))
 
     def parameters(self) -> dict[str, Any]:
-        return super().parameters() | {"recording": str(self.recording)}
+        return super().parameters() | {"recording": str(self.recording), "collectives": str(self.collectives)}

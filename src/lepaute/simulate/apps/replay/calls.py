@@ -6,18 +6,8 @@ from typing import Any, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from lepaute.simulate.trace import messages
 from lepaute.simulate.trace.compare import without_work
-from lepaute.simulate.trace.messages import (
-    ALL_TO_ALL,
-    BLOCKING_OF,
-    COLLECTIVES,
-    IMMEDIATE_RECEIVES,
-    PROBES,
-    RECEIVES,
-    SENDRECVS,
-    TESTS,
-    WAITS,
-)
 from lepaute.simulate.trace.table import KERNEL, MPI, Trace
 
 #: Bytes to create a communicator: what each rank tells each other one.
@@ -48,7 +38,10 @@ class Call(NamedTuple):
 
 _IGNORED = frozenset(("MPI_Comm_free", "MPI_Comm_disconnect", "MPI_Request_free", "MPI_Cancel"))
 _COLLECTIVES = {
-    **{name: Call(Does.MEETS, "allgatherv" if name == "MPI_Allgatherv" else "allgather") for name in ALL_TO_ALL},
+    **{
+        name: Call(Does.MEETS, "allgatherv" if name == "MPI_Allgatherv" else "allgather")
+        for name in messages.ALL_TO_ALL
+    },
     "MPI_Barrier": Call(Does.MEETS, "barrier"),
     "MPI_Bcast": Call(Does.MEETS, "bcast"),
     "MPI_Reduce": Call(Does.MEETS, "reduce"),
@@ -65,16 +58,16 @@ CALLS = {
     **dict.fromkeys(("MPI_Recv", "MPI_Mrecv"), Call(Does.BLOCKS, "receive")),
     # Nobody waits for the buffered ones; a synchronous one is waited for as any other.
     **dict.fromkeys(("MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Ibsend", "MPI_Irsend"), Call(Does.BEGINS, "isend")),
-    **dict.fromkeys(IMMEDIATE_RECEIVES, Call(Does.BEGINS, "irecv")),
-    **dict.fromkeys(SENDRECVS, Call(Does.SENDS_AND_RECEIVES, "isend")),
+    **dict.fromkeys(messages.IMMEDIATE_RECEIVES, Call(Does.BEGINS, "irecv")),
+    **dict.fromkeys(messages.SENDRECVS, Call(Does.SENDS_AND_RECEIVES, "isend")),
     "MPI_Sendrecv_arrival": Call(Does.ARRIVES, "irecv"),
-    **dict.fromkeys(WAITS | TESTS, Call(Does.ENDS, "waitall")),
-    **dict.fromkeys(PROBES - TESTS, Call(Does.LOOKS, "probe")),
+    **dict.fromkeys(messages.WAITS | messages.TESTS, Call(Does.ENDS, "waitall")),
+    **dict.fromkeys(messages.PROBES - messages.TESTS, Call(Does.LOOKS, "probe")),
     **_COLLECTIVES,
-    **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in BLOCKING_OF.items()},
+    **{name: Call(Does.BEGINS_MEETING, _COLLECTIVES[of].code) for name, of in messages.BLOCKING_OF.items()},
     **dict.fromkeys(_IGNORED, Call(Does.NOTHING)),
 }
-assert CALLS.keys() >= COLLECTIVES
+assert CALLS.keys() >= messages.COLLECTIVES
 
 
 #: Whose recorded bytes are those to all others together, and those of one block.
@@ -110,5 +103,5 @@ class Rows:
             calls = numpy.flatnonzero(self.does != Does.NOTHING)
             after = calls[numpy.searchsorted(calls, rows, side="right").clip(max=max(len(calls) - 1, 0))]
             same = [column[after] == column[rows] for column in (trace.rank, trace.peer, trace.tag)]
-            vain |= ~(trace.named(RECEIVES)[after] & same[0] & same[1] & same[2])
+            vain |= ~(trace.named(messages.RECEIVES)[after] & same[0] & same[1] & same[2])
         return rows[vain]

@@ -1,12 +1,19 @@
-"""Of what operations of the core a collective call consists, by the rules of an MPI library (collectives.txt)."""
+"""Of what operations of the core a collective call consists: by the rules of an MPI library (collectives.txt), or one
+that takes what single calls of a library took, where these were measured."""
 
 import re
+from bisect import bisect_left
+from dataclasses import dataclass
 from functools import cache
-from math import inf
+from math import exp, inf, log
 from pathlib import Path
 from typing import NamedTuple
 
+from lepaute.kit.options import word_of
+
 OPENMPI, MPICH = LIBRARIES = ("openmpi", "mpich")
+AUTO = "auto"
+CHOICES = (AUTO, *LIBRARIES)
 #: Versions whose rules are those of the table; what other libraries and versions take is not known.
 _KNOWN = {
     OPENMPI: re.compile(r"open mpi(\s+v?(4\.[1-9]|[5-9]\.).*)?", re.DOTALL),
@@ -30,6 +37,7 @@ class Part(NamedTuple):
 
     segment_bytes : 0 for one segment;  fan_out : chains, children of a tree, or messages at once
     stands_in : for the library's algorithm, which is another one
+    Of a MEASURED one segment_bytes, fan_out and error are sd_log, mean_s and error of `MeasuredCall`.
     """
 
     code: str
@@ -38,6 +46,77 @@ class Part(NamedTuple):
     segment_bytes: float = 0.0
     fan_out: float = 0.0
     stands_in: bool = False
+    error: float = 0.0
+
+
+MEASURED = "measured"
+
+
+class MeasuredCall(NamedTuple):
+    """What single calls of an operation took: of `size_bytes`, which `parts_of` takes, on so many members.
+
+    mean_s : of a call, seconds;  sd_log : standard deviation of its logarithm;  error : relative, of the mean
+    """
+
+    code: str
+    members: int
+    size_bytes: float
+    mean_s: float
+    sd_log: float
+    error: float
+
+
+class MeasuredFile(NamedTuple):
+    """An archive of `lepaute compare`, as a command line names it; library: its label, empty if there is no choice."""
+
+    path: Path
+    library: str = ""
+
+
+@dataclass(frozen=True)
+class MeasuredCalls:
+    """Single calls of an MPI library, in the place of the messages that its rules would make.
+
+    name  : as messages have it;  rules: library whose rules are for what was not measured
+    calls : in any order
+    """
+
+    name: str
+    rules: str
+    calls: tuple[MeasuredCall, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def except_for(self, code: str, other: "MeasuredCalls") -> "MeasuredCalls":
+        """These, with the calls of one operation from others."""
+        calls = [call for call in self.calls if call.code != code] + [call for call in other.calls if call.code == code]
+        return MeasuredCalls(f"{other.name} for {code} alone", self.rules, tuple(calls))
+
+    def call(self, code: str, size_bytes: float, members: int) -> MeasuredCall | None:
+        """By straight lines of logarithms over those of sizes, and below the smallest as that; None beyond the largest,
+        and where nothing was measured."""
+        known = _by_size(self).get((code, members), ())
+        at = bisect_left(known, size_bytes, key=lambda call: call.size_bytes)
+        if at == len(known):
+            return None
+        above = known[at]
+        if at == 0 or above.size_bytes == size_bytes:
+            return above
+        below = known[at - 1]
+        share = log(size_bytes / max(below.size_bytes, 1.0)) / log(above.size_bytes / max(below.size_bytes, 1.0))
+        mean_s = exp((1 - share) * log(below.mean_s) + share * log(above.mean_s))
+        spread = (max(getattr(below, name), getattr(above, name)) for name in ("sd_log", "error"))
+        return MeasuredCall(code, members, size_bytes, mean_s, *spread)
+
+
+@cache
+def _by_size(calls: MeasuredCalls) -> dict[tuple[str, int], list[MeasuredCall]]:
+    """By operation and members, sizes increasing."""
+    result: dict[tuple[str, int], list[MeasuredCall]] = {}
+    for call in sorted(calls.calls):
+        result.setdefault((call.code, call.members), []).append(call)
+    return result
 
 
 class _Row(NamedTuple):
@@ -45,8 +124,15 @@ class _Row(NamedTuple):
     steps: tuple[tuple[str, str], ...]  # bytes, algorithm
 
 
-def parts_of(code: str, size_bytes: float, members: int, library: str, *, blocks: bool = True) -> tuple[Part, ...]:
+def parts_of(
+    code: str, size_bytes: float, members: int, library: "str | MeasuredCalls", *, blocks: bool = True
+) -> tuple[Part, ...]:
     """One or two operations for one of `code`; for a reduce_scatter of any kind the bytes are those of the vector."""
+    if isinstance(library, MeasuredCalls):
+        if blocks and (call := library.call(code, size_bytes, members)) is not None:
+            base = "reduce_scatter" if code == "reduce_scatter_block" else BASE_OF.get(code, code)
+            return (Part(base, size_bytes, MEASURED, call.sd_log, call.mean_s, error=call.error),)
+        library = library.rules
     table = _table()[library]
     rows = table[code] if blocks else table.get(f"i{code}", table[code])
     block = code not in _OF_VECTORS
@@ -103,3 +189,11 @@ def library_of(recorded: object) -> str | None:
     """Library whose rules a recording's `mpi` follows; None where they are not known."""
     name = str(recorded or "").casefold().strip()
     return next((library for library, known in _KNOWN.items() if known.fullmatch(name)), None)
+
+
+def collectives_of(text: str) -> "str | MeasuredFile":
+    """What --collectives gives: auto, a library, or an archive of `lepaute compare` and a library of it."""
+    file, separator, label = text.partition(".zip")
+    if separator and label[:1] in ("", ":"):
+        return MeasuredFile(Path(f"{file}.zip"), label[1:])
+    return word_of(text, CHOICES, "collectives")

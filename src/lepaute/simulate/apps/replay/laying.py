@@ -18,7 +18,7 @@ from lepaute.errors import InputError
 from lepaute.kit.text import seconds
 from lepaute.simulate.apps.own.laying import Laid
 from lepaute.simulate.apps.replay.calls import BY_BLOCKS, CALLS, CREATION_BYTES, MEETINGS, TO_EACH_OTHER, Does, Rows
-from lepaute.simulate.apps.replay.collectives import LIBRARIES, parts_of
+from lepaute.simulate.apps.replay.collectives import LIBRARIES, MEASURED, MeasuredCalls, parts_of
 from lepaute.simulate.apps.replay.operations import DIGITS, NONE, Operations, Requests
 from lepaute.simulate.trace.consistency import Consistency
 from lepaute.simulate.trace.messages import BETWEEN_TWO, BLOCKING_OF, CREATIONS, SENDS, TESTS
@@ -154,12 +154,16 @@ _STEP, _OWN, _FIRST, _SECOND = range(4)  # what a row can be, in this order
 
 
 def laid_down(
-    parts: Iterable[Trace], survey: Survey, modelled: Collection[str], library: str, digits: int = DIGITS
+    parts: Iterable[Trace],
+    survey: Survey,
+    modelled: Collection[str],
+    library: str | MeasuredCalls,
+    digits: int = DIGITS,
 ) -> Laid:
     """The program of a recording.
 
     modelled : kernels that take the time of the platform's models
-    library  : one of LIBRARIES, whose rules choose the algorithms of collective operations
+    library  : one of LIBRARIES, whose rules choose the algorithms of collective operations, or measured calls
     digits   : significant ones of own time between two calls; fewer tell fewer operations apart
     Raises InputError if ranks do not call the same collective operations.
     """
@@ -180,16 +184,22 @@ def laid_down(
     except ValueError as error:
         raise InputError(f"{survey.where}: {error}") from error
     events = 1.0 * survey.rows + survey.meetings * (2.0 * survey.ranks.bit_length())
-    approximated, undecided = tuple(operations.approximated), tuple(operations.undecided)
     return Laid(
-        parameters, step_of, events, len(operations.kernels) > 1, False, approximated=approximated, undecided=undecided
+        parameters,
+        step_of,
+        events,
+        len(operations.kernels) > 1,
+        False,
+        approximated=tuple(operations.approximated),
+        undecided=tuple(operations.undecided),
+        by_rules=tuple(operations.by_rules),
     )
 
 
 class RecordedPart:
     """Some ranks of a recording, by what their calls do."""
 
-    def __init__(self, rows: Rows, survey: Survey, operations: Operations, library: str) -> None:
+    def __init__(self, rows: Rows, survey: Survey, operations: Operations, library: str | MeasuredCalls) -> None:
         self.trace, self.does = rows.trace, rows.does
         self.tag = survey.tags(rows.trace)
         self.survey, self.operations, self.library = survey, operations, library
@@ -311,11 +321,15 @@ class RecordedPart:
             part = parts[second]
             if part.stands_in:
                 self.operations.approximated[name] = None
+            if isinstance(self.library, MeasuredCalls):
+                if part.algorithm != MEASURED:
+                    self.operations.by_rules[name] = None
+                name = f"{name} as {self.library} measures it"
             # The last part ends the request.
             tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
             index = self.survey.place_of[group].get(int(root[at]), 0)
             amounts = (float(round(part.size_bytes)), part.segment_bytes, part.fan_out)
-            return self.operations.number(part.code, name, index, tag, group, amounts, part.algorithm)
+            return self.operations.number(part.code, name, index, tag, group, amounts, part.algorithm, part.error)
 
         columns = [trace.name[rows], which, root, sizes, ends]
         placed[rows, _FIRST] = self.operations.number_each(columns, partial(make, second=False))

@@ -24,6 +24,7 @@ class Operations:
 
     digits : significant ones of own time
     approximated : calls for whose algorithms others stand;  undecided : calls for which libraries take different ones
+    by_rules : calls that were to be measured ones, and are not
     """
 
     def __init__(self, digits: int = DIGITS) -> None:
@@ -34,6 +35,7 @@ class Operations:
         self.kernels: dict[str, int] = {COMPUTING: 0}
         self.approximated: dict[str, None] = {}
         self.undecided: dict[str, None] = {}
+        self.by_rules: dict[str, None] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def number(
@@ -45,11 +47,13 @@ class Operations:
         which: int = 0,
         sizes: tuple[float, ...] = (),
         algorithm: str = "usual",
+        error: float = 0.0,
     ) -> int:
-        """The place of an operation; peer, tag: -1 for any; name: the recorded call; sizes: up to three."""
+        """The place of an operation; peer, tag: -1 for any; name: the recorded call; sizes: up to three; error: as of
+        `MeasuredCall`."""
         line = self.lines.setdefault(name, len(self.lines))
         m, n, k = (*sizes, 0.0, 0.0, 0.0)[:3]
-        op = (code, algorithm, peer if peer >= 0 else ANY, tag if tag >= 0 else ANY, which, m, n, k, line)
+        op = (code, algorithm, peer if peer >= 0 else ANY, tag if tag >= 0 else ANY, which, m, n, k, line, error)
         number = self._numbers.get(op)
         if number is None:
             number = self._numbers[op] = len(self.ops)

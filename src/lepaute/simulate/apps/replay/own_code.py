@@ -65,10 +65,10 @@ def checked_bounds(bounds: tuple[float, float], said: object) -> tuple[float, fl
     return low, high
 
 
-def of_anywhere(machine: str) -> Factor:
+def of_anywhere(machine: str, options: str = "--recorded-on, --own-code") -> Factor:
     """Factor of code that was recorded on a machine of which nothing is known: cores of a decade lie within it."""
     low, high = _UNKNOWN
-    words = f"{low:g} to {high:g} times as long as recorded, on {machine} (--recorded-on, --own-code)"
+    words = f"{low:g} to {high:g} times as long as recorded, on {machine} ({options})"
     return Factor(low, high, words, known=False)
 
 

@@ -15,17 +15,8 @@ from lepaute.kit.documents import read_json
 from lepaute.simulate.platform.network_model import Costs, Loopback, Network, NodeLink, Remote, Segment
 from lepaute.simulate.platform.nodes import Nodes
 from lepaute.simulate.platform.schema import Platform
+from lepaute.simulate.platform.simgrid import machines
 from lepaute.simulate.platform.simgrid.hosts import groups_of
-from lepaute.simulate.platform.simgrid.machines import (
-    Element,
-    Machine,
-    NoSwitch,
-    machine_of,
-    mesh_of,
-    parse,
-    time_s,
-    whole_number,
-)
 from lepaute.simulate.platform.simgrid.routes import BYPASSES, ZONE_ROUTES, routes_of
 from lepaute.simulate.platform.simgrid.zones import (
     ENVELOPE_BYTES,
@@ -128,7 +119,7 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
 
     Factors become absolute bandwidths and latencies. Raises InputError with one line: file, line, what is wrong.
     """
-    root = parse(text.encode() if isinstance(text, str) else text, name)
+    root = machines.parse(text.encode() if isinstance(text, str) else text, name)
     if root.tag != "platform":
         raise InputError(
             f"{name}:{root.line}: the root element is '{root.tag}'; in a SimGrid platform file it is 'platform'"
@@ -138,7 +129,7 @@ def import_xml(text: str | bytes, name: str = "platform.xml") -> Imported:
     _check_features(root, name)
     settings, others = _settings(root, name)
     table = _rows(settings, with_envelope="enveloped" in properties)
-    machine = mesh_of(root, name) if "topology" in properties else _machine(root, name, others, table[0])
+    machine = machines.mesh_of(root, name) if "topology" in properties else _machine(root, name, others, table[0])
     if "enveloped" not in properties and (groups := groups_of(machine.hosts, name)):
         properties["groups"] = groups
     try:
@@ -170,7 +161,7 @@ _UNMODELLED = {
 }  # fmt: skip
 
 
-def _check_features(platform: Element, origin: str) -> None:
+def _check_features(platform: machines.Element, origin: str) -> None:
     """Raises InputError for what changes times and has no counterpart in a platform, with its name."""
     for element in platform.everything():
         values = (f"{name} {value}" for name, value in element.attributes.items())
@@ -179,20 +170,20 @@ def _check_features(platform: Element, origin: str) -> None:
                 element.refuse(origin, f"{_UNMODELLED[name]}, which cannot be imported; import a file without it")
 
 
-def _machine(root: Element, origin: str, settings: Mapping[str, str], smallest: Row) -> Machine:
+def _machine(root: machines.Element, origin: str, settings: Mapping[str, str], smallest: Row) -> machines.Machine:
     """The hosts of the file: around one switch, in one cluster, or with the route between every two of them."""
     parts = [element.tag for element in root.all("cluster", "cabinet", "host", *BYPASSES, *ZONE_ROUTES)]
     if parts == ["cluster"] or set(parts) == {"host"}:
-        with contextlib.suppress(NoSwitch):
-            return machine_of(root, origin)
-    gamma = time_s(settings.get("network/TCP-gamma", "4194304"), f"{origin}: network/TCP-gamma")
+        with contextlib.suppress(machines.NoSwitch):
+            return machines.machine_of(root, origin)
+    gamma = machines.time_s(settings.get("network/TCP-gamma", "4194304"), f"{origin}: network/TCP-gamma")
     crosstraffic = settings.get("network/crosstraffic", "").lower() not in _CORRECTIONS["network/crosstraffic"]
     factors = smallest.bandwidth_factor * smallest.latency_factor
     envelope_bytes = ENVELOPE_BYTES / factors if factors else Decimal(0)
     return routes_of(root, origin, crosstraffic=crosstraffic, tcp_gamma=gamma, envelope_bytes=envelope_bytes)
 
 
-def _without_service_hosts(platform: Element) -> list[str]:
+def _without_service_hosts(platform: machines.Element) -> list[str]:
     """Takes hosts without speed, their zones and the routes of these out; their names."""
     services = {
         id(host): host.attributes.get("id", "")
@@ -216,7 +207,7 @@ def _without_service_hosts(platform: Element) -> list[str]:
 
 
 def _platform(
-    machine: Machine, table: tuple[Row, ...], settings: Mapping[str, Setting], properties: Mapping[str, Any]
+    machine: machines.Machine, table: tuple[Row, ...], settings: Mapping[str, Setting], properties: Mapping[str, Any]
 ) -> Platform:
     topology = _topology(machine, properties)
     # Factors are those of the double that a text of 17 digits stands for.
@@ -241,7 +232,9 @@ def _platform(
     if (on_links or by_size) and machine.kind != "routes" and "topology" not in properties:
         factor = Decimal(1) if by_size else table[0].latency_factor
         topology = topology.model_copy(update={"levels": _cables(machine, factor, topology.levels, route)})
-    iprobe_s, test_s, wtime_s = (float(time_s(*settings[f"smpi/{name}"])) for name in ("iprobe", "test", "wtime"))
+    iprobe_s, test_s, wtime_s = (
+        float(machines.time_s(*settings[f"smpi/{name}"])) for name in ("iprobe", "test", "wtime")
+    )
     return Platform(
         name=properties.get("name", machine.name),
         description=properties.get("description", ""),
@@ -281,7 +274,7 @@ def _segment(row: Row, width_Bps: Decimal, nominal_s: Decimal, enveloped: bool, 
 
 
 def _loopback(
-    machine: Machine,
+    machine: machines.Machine,
     table: tuple[Row, ...],
     remote: tuple[Segment, ...],
     nominal_s: Decimal,
@@ -315,7 +308,7 @@ def _loopback(
     )
 
 
-def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
+def _topology(machine: machines.Machine, properties: Mapping[str, Any]) -> Topology:
     if "topology" in properties:
         return Topology.model_validate(properties["topology"])
     limits = [None if limit is None else float(limit) for limit in (machine.node_limit_Bps, machine.switch_limit_Bps)]
@@ -337,7 +330,7 @@ def _topology(machine: Machine, properties: Mapping[str, Any]) -> Topology:
 
 
 def _cables(
-    machine: Machine, factor: Decimal, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
+    machine: machines.Machine, factor: Decimal, levels: tuple[CableModel, ...] | None, route: tuple[int, ...]
 ) -> tuple[CableModel, ...] | None:
     """`levels` with the latencies of the links: of all in a torus, else of those between switches in `route`."""
     latency = float(product(machine.link_latency_s, factor))
@@ -348,7 +341,7 @@ def _cables(
     return (cable,) if machine.kind == "torus" else (CableModel(bandwidth_Bps=width, latency_s=0.0), cable)
 
 
-def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str, str]]:
+def _settings(root: machines.Element, origin: str) -> tuple[dict[str, Setting], dict[str, str]]:
     """The settings that are read (by default SimGrid's own), and the values of the others."""
     settings = {name: Setting(value, origin) for name, value in DEFAULTS.items()}
     others: dict[str, str] = {}
@@ -363,7 +356,7 @@ def _settings(root: Element, origin: str) -> tuple[dict[str, Setting], dict[str,
     return settings, others
 
 
-def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str, Any]) -> Iterator[str]:
+def _ignored(root: machines.Element, settings: Mapping[str, str], properties: Mapping[str, Any]) -> Iterator[str]:
     """In a sentence, what does not change how long messages take; of a file of ours, only what was added to it."""
     hosts = list(root.all("cluster", "cabinet", "host", "link"))
     names = {name for element in hosts for name in element.properties()}
@@ -383,7 +376,7 @@ def _ignored(root: Element, settings: Mapping[str, str], properties: Mapping[str
 
 
 def _notes(
-    machine: Machine, settings: Mapping[str, str], missing: list[str], properties: Mapping[str, Any]
+    machine: machines.Machine, settings: Mapping[str, str], missing: list[str], properties: Mapping[str, Any]
 ) -> Iterator[str]:
     """What is taken otherwise than SimGrid does."""
     if "enveloped" not in properties:
@@ -406,7 +399,7 @@ def _notes(
         yield f"radical: the {count} hosts are numbered {first} to {first + count - 1}; the last is {last} in the file."
 
 
-def _own_properties(root: Element, origin: str) -> dict[str, Any]:
+def _own_properties(root: machines.Element, origin: str) -> dict[str, Any]:
     """The properties of zones, without their prefix; raises InputError for one that Lepaute does not write."""
     properties: dict[str, Any] = {}
     for zone in root.all("zone"):
@@ -436,8 +429,8 @@ def _rows(settings: Mapping[str, Setting], *, with_envelope: bool) -> tuple[Row,
     factors = [_table(*settings[f"smpi/{name}-factor"], shift) for name in ("bw", "lat")]
     overheads = [_table(*settings[f"smpi/{name}"], 0) for name in ("os", "ois", "or")]
     starts = {start for table in (*factors, *overheads) for start in table}
-    eager_from = whole_number(*settings["smpi/async-small-thresh"])
-    detached_from = whole_number(*settings["smpi/send-is-detached-thresh"])
+    eager_from = machines.whole_number(*settings["smpi/async-small-thresh"])
+    detached_from = machines.whole_number(*settings["smpi/send-is-detached-thresh"])
     for threshold in (eager_from, detached_from):
         if 0 < threshold < 2**31 - 1 and not starts & {threshold, threshold - 1}:
             starts.add(threshold - 1)
@@ -455,16 +448,16 @@ def _rows(settings: Mapping[str, Setting], *, with_envelope: bool) -> tuple[Row,
 
 def _table(text: str, where: str, shift: int) -> dict[int, tuple[Decimal, ...]]:
     if ":" not in text and ";" not in text:
-        return {0: (time_s(text, where),)}
+        return {0: (machines.time_s(text, where),)}
     table: dict[int, tuple[Decimal, ...]] = {}
     for entry in text.split(";"):
         if not entry.strip():
             continue
         start, *values = entry.split(":")
-        threshold = whole_number(start, f"{where}: a threshold")
+        threshold = machines.whole_number(start, f"{where}: a threshold")
         if not values:
             raise InputError(f"{where}: the entry {entry!r} has no value; write threshold:value")
-        table[max(threshold - shift, 0)] = tuple(time_s(value, f"{where}: a value") for value in values)
+        table[max(threshold - shift, 0)] = tuple(machines.time_s(value, f"{where}: a value") for value in values)
     return table
 
 
