@@ -54,25 +54,21 @@ OF_LOAD = ("count", "stratum", "least", "extrapolated")
 CAMPAIGNS, QUICK_CAMPAIGNS, SEED = 307, 10, 51
 #: p-values of the rows of a campaign with an effect.
 Test = Callable[[float], list[float]]
-OWN = {
-    "--campaigns": {"type": int, "help": f"of each kind ({CAMPAIGNS})"},
-    "--seed": {"type": int, "default": SEED, "help": f"of all that is drawn ({SEED})"},
-}
 
 
 def simulated(options: Options) -> pandas.DataFrame:
     """A row a world, spread, candidate and effect: rows, decided ones, and campaigns with one."""
-    campaigns = options.own.campaigns or (QUICK_CAMPAIGNS if options.quick else CAMPAIGNS)
+    campaigns = QUICK_CAMPAIGNS if options.quick else CAMPAIGNS
     counts: dict[tuple[str, str, str, float], list[int]] = {}
     for number in range(campaigns):
         for spread, factor in SPREADS.items():
             for place, (world, share) in enumerate(WORLDS.items()):
-                seeds = (options.own.seed, number, place)
+                seeds = (SEED, number, place)
                 for candidate in (*CANDIDATES, BUILT_IN):
                     mpiruns = Mpiruns(np.random.default_rng(seeds), share, factor, candidate, world == "unequal")
                     count(counts, (world, spread, candidate), mpiruns.p_values)
             for place, (world, of_left) in enumerate(LOADS.items()):
-                rng = np.random.default_rng((options.own.seed, number, 100 + place))
+                rng = np.random.default_rng((SEED, number, 100 + place))
                 for candidate, test in of_load(rng, world, of_left, factor).items():
                     count(counts, (world, spread, candidate), test)
     rows = [(*key, ROWS * campaigns, *decided) for key, decided in counts.items()]
@@ -290,4 +286,4 @@ def table(frame: pandas.DataFrame, names: Sequence[str], worlds: Iterable[str]) 
 
 
 if __name__ == "__main__":
-    run_study(simulated, judged, text, own=OWN)
+    run_study(simulated, judged, text)

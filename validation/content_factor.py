@@ -51,28 +51,14 @@ def tested(calls: pandas.DataFrame, factor: str, host: str) -> pandas.DataFrame:
     halves = logs.groupby([calls["jobid"], calls[factor], slices]).median().reset_index()
     of_halves = (list(halves[name]) for name in (factor, "slice"))
     by_slice = permutation_test(halves["duration"], *of_halves, reference=REFERENCES[factor], **how)
-    medians = calls.groupby(factor)["duration"].median()
-    rows = [
-        {
-            "factor": factor,
-            "host": host,
-            "level": level,
-            "calls": int((calls[factor] == level).sum()),
-            "jobs": int(calls.loc[calls[factor] == level, "jobid"].nunique()),
-            "median_s": float(medians[level]),
-            "ratio": 1.0,
-            "low": numpy.nan,
-            "high": numpy.nan,
-            "p_by_job": by_job.p_value,
-            "least_p_by_job": by_job.least_p,
-            "p_by_half_minute": by_slice.p_value,
-        }
-        for level in by_slice.levels
-    ]
-    for effect, row in zip(by_slice.effects, rows[1:], strict=True):
-        values = (effect.difference, effect.low, effect.high)
-        row["ratio"], row["low"], row["high"] = (float(numpy.exp(value)) for value in values)
-    return pandas.DataFrame(rows)
+    groups = calls.groupby(factor)
+    rows = groups.agg(calls=("duration", "size"), jobs=("jobid", "nunique"), median_s=("duration", "median"))
+    rows = rows.loc[list(by_slice.levels)].rename_axis("level").reset_index()
+    rows.insert(0, "factor", factor)
+    rows.insert(1, "host", host)
+    effects = [(effect.difference, effect.low, effect.high) for effect in by_slice.effects]
+    rows[["ratio", "low", "high"]] = numpy.exp([(0.0, numpy.nan, numpy.nan), *effects])
+    return rows.assign(p_by_job=by_job.p_value, least_p_by_job=by_job.least_p, p_by_half_minute=by_slice.p_value)
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:

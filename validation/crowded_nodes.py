@@ -55,8 +55,6 @@ contention for a memory that both sockets share is right only on nodes that are 
 {cases}
 """
 
-OWN = {"--seeds": {"type": int, "default": SEEDS, "help": f"nodes of each kind ({SEEDS})"}}
-
 
 def placements(node: Node) -> dict[str, tuple[tuple[int, ...], tuple[int, int], int]]:
     """Cores, grid and N of each placement."""
@@ -84,7 +82,7 @@ def simulated(options: Options) -> pandas.DataFrame:
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
         for kind, node in (QUICK if options.quick else NODES).items():
-            for seed in range(1, (1 if options.quick else options.own.seeds) + 1):
+            for seed in range(1, (1 if options.quick else SEEDS) + 1):
                 rows += judged_node(kind, node, seed, Path(folder))
                 options.write(STUDY, pandas.DataFrame(rows))
     return pandas.DataFrame(rows)
@@ -125,4 +123,4 @@ def judged(frame: pandas.DataFrame) -> list[Goal]:
 
 
 if __name__ == "__main__":
-    run_study(simulated, judged, TEXT, own=OWN)
+    run_study(simulated, judged, TEXT)

@@ -21,7 +21,7 @@ import re
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy
@@ -67,7 +67,7 @@ class Case:
     q: int
 
     def arguments(self) -> list[str]:
-        return [str(value) for value in (self.n, self.nb, self.p, self.q)]
+        return [str(value) for value in asdict(self).values()]
 
 
 def cases_of(quick: bool) -> list[Case]:
@@ -88,21 +88,18 @@ def compared(options: Options) -> pandas.DataFrame:
     program = built(SOURCE, WORK / "real") / "summa"
     platform_file, is_disturbed = calibrated(options.quick)
     platform = load_platform(platform_file)
-    frame = pandas.DataFrame([{"n": c.n, "nb": c.nb, "p": c.p, "q": c.q} for c in cases])
+    frame = pandas.DataFrame(map(asdict, cases))
     with tempfile.TemporaryDirectory(prefix=f"{STUDY}-") as folder:
         stand_in = program_in(build_program(SOURCE, "make", (), Path(folder)), program.name)
         emulations = [emulated(case, stand_in, platform, 2 if options.quick else EMULATION_SEEDS) for case in cases]
-    frame["emulated_s"] = [numpy.mean(times) for times in emulations]
-    frame["emulated_sd_s"] = [numpy.std(times, ddof=1) for times in emulations]
-    frame["seeds"] = [len(times) for times in emulations]
+    means = [(numpy.mean(times), numpy.std(times, ddof=1), len(times)) for times in emulations]
+    frame[["emulated_s", "emulated_sd_s", "seeds"]] = pandas.DataFrame(means)
     write_atomic(WORK / "emulated.csv", frame.to_csv(index=False).encode())
     runs = measured(cases, program, platform, 2 if options.quick else ROUNDS)
     options.write(f"{STUDY}_runs", runs)
     for name, chosen in (("real", undisturbed(runs)), ("real_all", runs)):
         found = chosen.groupby("case")["time_s"].agg(["mean", "std", "count"])
-        frame[f"{name}_s"], frame[f"{name}_sd_s"], frame[f"{name}_runs"] = (
-            found[column].reindex(frame.index) for column in ("mean", "std", "count")
-        )
+        frame[[f"{name}_s", f"{name}_sd_s", f"{name}_runs"]] = found.reindex(frame.index)
     frame["error_percent"] = 100.0 * (frame["emulated_s"] / frame["real_s"] - 1.0)
     frame["platform_sha256"] = platform.sha256
     frame["calibration_disturbed"] = is_disturbed

@@ -42,15 +42,10 @@ FACTOR, BLOCKS, STEPS, SENTINEL_S = 1.7, 7, 9, 0.5
 KINDS = {"1.5 s every 30 s": (30.0, 1.5), "3 s every 120 s": (120.0, 3.0), "none": (np.inf, 1.0)}
 RUNS_S = (0.15, 1.0, 8.0, 100.0)
 TREATMENTS = ("as before", "left out", "repeated", "lepaute", "oracle")
-MACHINES, QUICK_MACHINES, RUNS, DRAWS = 200, 2, 400, 4000
+MACHINES, QUICK_MACHINES, RUNS, DRAWS, SEED = 200, 2, 400, 4000, 1
 KEYS = ["episodes", "run_s", "runs", "treatment"]
 NETWORKS = ("plain", "tails", "late", "modes", "slow starts", "slow beginnings")
 MESSAGES, LARGEST_BYTES = 120, 64 << 20
-
-OWN = {
-    "--machines": {"type": int, "help": f"of each kind ({MACHINES})"},
-    "--seed": {"type": int, "default": 1, "help": "of all that is drawn (1)"},
-}
 
 
 class Course:
@@ -203,10 +198,10 @@ def messages(made: Calibration, block: int, network: str) -> pandas.DataFrame:
     return frame.assign(archive=0, block=block, attempt=0, **ends)
 
 
-def of_messages(kind: str, network: str, seed: int, number: int) -> list[dict[str, object]]:
+def of_messages(kind: str, network: str, number: int) -> list[dict[str, object]]:
     """A row a way to search: everywhere, and where the package does."""
     gap_s, length_s = KINDS[kind]
-    rng = np.random.default_rng([seed, list(KINDS).index(kind), number, 2, NETWORKS.index(network)])
+    rng = np.random.default_rng([SEED, list(KINDS).index(kind), number, 2, NETWORKS.index(network)])
     made, frames = Calibration(rng, Course(rng, gap_s, length_s, 5000.0)), []
     for block in range(BLOCKS):
         for probe in rng.permutation(4):
@@ -295,10 +290,10 @@ def intervals(treatment: str, gap_s: float, length_s: float, seed: Sequence[int]
     return result
 
 
-def machine(kind: str, seed: int, number: int) -> list[dict[str, object]]:
+def machine(kind: str, number: int) -> list[dict[str, object]]:
     """A row a treatment, length of the run, and what runs."""
     gap_s, length_s = KINDS[kind]
-    key = [seed, list(KINDS).index(kind), number]
+    key = [SEED, list(KINDS).index(kind), number]
     rng = np.random.default_rng([*key, 1])
     runs: dict[tuple[float, str], Floats] = {}
     for seconds in RUNS_S:
@@ -336,9 +331,9 @@ def oracle(at: tuple[float, str], values: Floats) -> Floats:
 
 def simulated(options: Options) -> pandas.DataFrame:
     """A row a kind, length of the run, what runs, and treatment."""
-    count = options.own.machines or (QUICK_MACHINES if options.quick else MACHINES)
+    count = QUICK_MACHINES if options.quick else MACHINES
     with ProcessPoolExecutor() as pool:
-        work = (pool.map(partial(machine, kind, options.own.seed), range(count)) for kind in KINDS)
+        work = (pool.map(partial(machine, kind), range(count)) for kind in KINDS)
         frame = pandas.DataFrame([row for rows in work for of_machine in rows for row in of_machine])
     groups = frame.groupby(KEYS, sort=False)
     result = groups.agg(
@@ -350,10 +345,10 @@ def simulated(options: Options) -> pandas.DataFrame:
 
 def searched(options: Options) -> pandas.DataFrame:
     """A row a network, kind of episodes, and way to search messages: means over machines, errors in absolute value."""
-    count = (options.own.machines or (QUICK_MACHINES if options.quick else MACHINES)) // 2
+    count = (QUICK_MACHINES if options.quick else MACHINES) // 2
     with ProcessPoolExecutor() as pool:
         cases = [(kind, network) for network in NETWORKS for kind in KINDS]
-        work = [pool.map(partial(of_messages, *case, options.own.seed), range(count)) for case in cases]
+        work = [pool.map(partial(of_messages, *case), range(count)) for case in cases]
         frame = pandas.DataFrame([row for rows in work for of_machine in rows for row in of_machine])
     for column in ("error", "error_before"):
         frame[column] = 100.0 * frame[column].abs()
@@ -414,7 +409,7 @@ Runs of 8 s on {machines} simulated machines a kind, whose cores all take {FACTO
 
 
 def main() -> int:
-    options = options_of(__doc__, own=OWN)
+    options = options_of(__doc__)
     makers = {STUDY: simulated, f"{STUDY}_messages": searched}
     frames = [
         pandas.read_csv(options.table(name)) if options.summarise else make(options) for name, make in makers.items()

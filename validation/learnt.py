@@ -67,7 +67,6 @@ LIMIT_PERCENT, WANTED, PROGRAMS, LIMIT_S = 5.0, 8, 12, 900.0
 OWN = {
     "--nas": {"type": Path, "help": "the folder of the sources of the NAS benchmarks, 3.4-MPI"},
     "--extrap": {"type": Path, "help": "the program of Extra-P"},
-    "--only": {"default": "", "help": "programs, with commas in between"},
 }
 LU = "".join(f"--\n--\n{values}\n" for values in ("1 1", "50", "2.0", "1.2", "1e-8 " * 5, "64 64 64"))  # its six inputs
 NAS = {"ep": "B", "is": "C", "cg": "A", "mg": "B", "ft": "A", "lu": "A"}
@@ -108,12 +107,10 @@ OTHERS = (
 
 
 def compared(options: Options) -> pandas.DataFrame:
-    chosen = options.own.only.split(",") if options.own.only else None
-    programs = [each for each in (*BUILT_HERE, *(() if options.quick else OTHERS)) if not chosen or each.name in chosen]
     for simulated in (False, True):
         build(WORK / ("smpi" if simulated else "openmpi"), options.own.nas, simulated)
     rows = []
-    for program in programs:
+    for program in BUILT_HERE if options.quick else (*BUILT_HERE, *OTHERS):
         for row in rows_of(program, PREDICTED[: 1 if options.quick else None], options.own):
             say(*(f"{name} {value}" for name, value in row.items()), sep=", ")
             rows.append(row)

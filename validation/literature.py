@@ -72,10 +72,7 @@ is](literature.md#studies-by-one-command-each).
 {cases}
 """
 
-OWN = {
-    "--only": {"choices": [*EFFECTS, *CAPACITY, *SHOWN, *RATES], "help": "one of the studies"},
-    "--answers": {"type": Path, "help": "folder of the answers; those that are there are taken"},
-}
+OWN = {"--only": {"choices": [*EFFECTS, *CAPACITY, *SHOWN, *RATES], "help": "one of the studies"}}
 
 
 def lepaute(words: list[str], folder: Path) -> str:
@@ -90,29 +87,23 @@ def answered(options: Options) -> pandas.DataFrame:
     chosen = SHORT if options.quick else (*EFFECTS, *CAPACITY, *SHOWN, "theta", *(["stampede"] if options.full else []))
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder = (options.own.answers or Path(scratch)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(scratch).resolve()
         for name in [options.own.only] if options.own.only else chosen:
             if name in RATES:
                 rows.append(rate_of(name, folder))
                 continue
-            answer = folder / name / "answer.json"
-            if not answer.is_file():
-                lepaute(["study", "whatif", str(FILES / f"{name}.yaml"), "-o", str(folder / name)], folder)
-            rows += rows_of(name, json.loads(answer.read_text()))
+            lepaute(["study", "whatif", str(FILES / f"{name}.yaml"), "-o", str(folder / name)], folder)
+            rows += rows_of(name, json.loads((folder / name / "answer.json").read_text()))
     return pandas.DataFrame(rows)
 
 
 def rate_of(name: str, folder: Path) -> dict[str, Any]:
     """The row of a whole machine."""
-    answer = folder / f"{name}.json"
-    if not answer.is_file():
-        run = STAMPEDE_RUN.split()
-        if name == "theta":
-            lepaute([*THETA.split(), "-o", "theta.yaml", "--force"], folder)
-            run = [*THETA_RUN.split(), "-p", "theta.yaml"]
-        answer.write_text(lepaute([*run, "--json"], folder))
-    rate = json.loads(answer.read_text())["rate_gflops"]
+    run = STAMPEDE_RUN.split()
+    if name == "theta":
+        lepaute([*THETA.split(), "-o", "theta.yaml"], folder)
+        run = [*THETA_RUN.split(), "-p", "theta.yaml"]
+    rate = json.loads(lepaute([*run, "--json"], folder))["rate_gflops"]
     return {"study": name, "level": "the run", "value": rate["mean"], "low": rate["low"], "high": rate["high"],
             "published_value": RATES[name]}  # fmt: skip
 

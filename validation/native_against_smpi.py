@@ -24,7 +24,7 @@ import resource
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ NATIVE_LIMIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class SmpiCase:
-    """HPL to be run by both engines; noise: all layers of uncertainty, else none."""
+    """HPL to be run by both engines; noise: all layers of uncertainty, else none; seeds: with spaces between."""
 
     group: str
     n: int
@@ -74,7 +74,7 @@ class SmpiCase:
     bcast: str = "2ring"
     swap: str = "binary-exchange"
     noise: bool = False
-    seeds: tuple[int, ...] = (1,)
+    seeds: str = "1"
     nb: int = 128
     cores: int = 32
     platform: str = PLATFORM
@@ -107,7 +107,7 @@ def cases_of(groups: str) -> list[SmpiCase]:
     every += [SmpiCase("A", 5000, 8, 8, depth, bcast, swap)
               for bcast in BROADCASTS for swap in SWAPS for depth in (0, 1)]  # fmt: skip
     every += [SmpiCase("B", n, p, q, depth) for p, q in SHAPES for n in (2000, 5000, 10000) for depth in (0, 1)]
-    every += [SmpiCase("C", n, 8, 8, depth, bcast, swap, noise=True, seeds=(1, 2, 3))
+    every += [SmpiCase("C", n, 8, 8, depth, bcast, swap, noise=True, seeds="1 2 3")
               for n in (5000, 10000) for depth in (0, 1)
               for bcast in ("1ring-modified", "2ring") for swap in ("binary-exchange", "spread-roll")]  # fmt: skip
     every += [
@@ -150,7 +150,7 @@ def emulated(case: SmpiCase, platform: Platform, program: Path) -> Said:
     before_s = _children_s()
     runs = [
         predict(case.hpl, platform, runs=1, seed=seed, layers=case.layers, engine=Smpi(program, limits=LIMITS))
-        for seed in case.seeds
+        for seed in map(int, case.seeds.split())
     ]
     return {
         "times_s": [run.run_list[0].time_s for run in runs],
@@ -168,7 +168,7 @@ def native(case: SmpiCase, settings: dict[str, str] | None = None) -> Said:
         "platform": case.platform,
         "set": case.settings | (settings or {}),
         "noise": case.noise,
-        "seeds": case.seeds,
+        "seeds": [int(seed) for seed in case.seeds.split()],
     }
     worker = Path(__file__).parent / "support" / "native_run.py"
     done = subprocess.run(
@@ -183,8 +183,8 @@ def mean_s(said: Said) -> float:
 
 
 def _children_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    """User and system time of the processes that have ended."""
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
 STUDY = "native_against_smpi"
@@ -198,16 +198,6 @@ GROUPS = {
     "F": "64 ranks, every shape",
 }
 LETTERS = "".join(GROUPS)
-KEYS = ["group", "n", "nb", "p", "q", "depth", "bcast", "swap", "noise", "cores", "platform", "seeds"]
-COLUMNS = (
-    *("smpi_s", "native_s", "difference_percent", "exact_s", "exact_difference_percent"),
-    *(
-        f"{engine}_{name}"
-        for name in ("messages", "cpu_s", "peak_rss_bytes", "times_s")
-        for engine in ("smpi", "native")
-    ),
-    "smpi_inputs",
-)
 #: Causes, each shown by an experiment that takes it away.
 FOUND = """On 32 × 32 ranks the difference is the engine's default link sharing: with `--set network.sharing=exact`
 0.1 % remain, with noise 0.4 %. Of the 15 shapes of 16 and 64 ranks beyond 1 %, all on the network of loaded nodes with
@@ -228,16 +218,16 @@ def main() -> int:
 
 
 def compare(table: Path, cases: list[SmpiCase]) -> None:
-    """Runs the cases, and writes the table after each of them; rows of other cases stay in it.
+    """Runs the cases, and writes the table after each of them; rows of other cases of the study stay in it.
 
     Ends the program where the two engines do not send as many messages: then they do not run the same program.
     """
     program = build_hpl_smpi(unpack_source, SHA256)
     old_rows = pandas.read_csv(table, dtype={"seeds": str}).to_dict("records") if table.is_file() else []
-    rows = {key_of(row): row for row in old_rows}
+    rows = {case_of(row): row for row in old_rows}
     for at, case in enumerate(cases):
-        key, platform = key_of(named(case)), override(load_platform(case.platform), case.settings)
-        inputs, old = emulation_inputs(case, platform, program), rows.get(key)
+        platform = override(load_platform(case.platform), case.settings)
+        inputs, old = emulation_inputs(case, platform, program), rows.get(case)
         if old is None or old["smpi_inputs"] != inputs:
             row = columns_of("smpi", emulated(case, platform, program)) | {"smpi_inputs": inputs}
         else:
@@ -251,8 +241,8 @@ def compare(table: Path, cases: list[SmpiCase]) -> None:
         row["exact_s"] = mean_s(native(case, EXACT))
         for engine, prefix in (("native", ""), ("exact", "exact_")):
             row[f"{prefix}difference_percent"] = 100.0 * (row[f"{engine}_s"] / row["smpi_s"] - 1.0)
-        rows[key] = named(case) | {name: row[name] for name in COLUMNS}
-        ordered = sorted(rows.values(), key=order)
+        rows[case] = asdict(case) | row
+        ordered = [rows[case] for case in cases_of(LETTERS) if case in rows]
         write_atomic(table, pandas.DataFrame(ordered).to_csv(index=False).encode())
         say(
             f"[{at + 1}/{len(cases)}] {case.group} {case.name}: SMPI {row['smpi_s']:.6f} s, native "
@@ -271,19 +261,9 @@ def columns_of(engine: str, said: Said) -> dict[str, Any]:
     }
 
 
-def named(case: SmpiCase) -> dict[str, Any]:
-    """The columns that say which case it is."""
-    return {name: getattr(case, name) for name in KEYS[:-1]} | {"seeds": " ".join(map(str, case.seeds))}
-
-
-def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in KEYS)
-
-
-def order(row: dict[str, Any]) -> tuple[Any, ...]:
-    """The place of a row: by group, then as people would list it."""
-    where = (row["p"] * row["q"], row["p"], list(BROADCASTS).index(row["bcast"]), list(SWAPS).index(row["swap"]))
-    return (row["group"], *where, row["n"], row["depth"], row["noise"], row["cores"], row["platform"])
+def case_of(row: dict[str, Any]) -> SmpiCase:
+    """The case of a row of the table."""
+    return SmpiCase(**{field.name: row[field.name] for field in fields(SmpiCase)})
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:
@@ -335,7 +315,7 @@ def summary(name: str, part: pandas.DataFrame) -> tuple[str, ...]:
         f"{differences.mean():+.2f} %",
         f"{differences.abs().mean():.2f} %",
         f"{worst['difference_percent']:+.2f} %",
-        SmpiCase(**{name: worst[name] for name in KEYS[:-1]}).name,
+        case_of(worst).name,
         f"{part['exact_difference_percent'].abs().mean():.2f} %",
     )
 

@@ -58,22 +58,10 @@ def compared(options: Options) -> pandas.DataFrame:
             for one, other in combinations(configurations, 2):
                 found = difference(of[one, 0], of[other, 1])
                 really = float(numpy.exp(numpy.log(times[other] / times[one]).mean()))
-                rows.append(
-                    {
-                        "study": study,
-                        "layers": layers,
-                        "one": one,
-                        "other": other,
-                        "differs": differs(one, other),
-                        "real_ratio": really,
-                        "ratio": found.ratio,
-                        "low": found.low,
-                        "high": found.high,
-                        "shared_percent": 100.0 * found.shared_variance,
-                        "same_geometry": differs(one, other) != "grid",
-                    }
-                )
-    return pandas.DataFrame(rows)
+                interval = (found.ratio, found.low, found.high, 100.0 * found.shared_variance)
+                rows.append((study, layers, one, other, differs(one, other), really, *interval))
+    columns = ["study", "layers", "one", "other", "differs", "real_ratio", "ratio", "low", "high", "shared_percent"]
+    return pandas.DataFrame(rows, columns=columns)
 
 
 def outcomes(runs: pandas.DataFrame, name: str, hpl: Hpl, repeat: int, layer: Transfer | None) -> list[Outcome]:
@@ -114,19 +102,12 @@ def differs(one: str, other: str) -> str:
 
 
 def verdicts(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Columns held, apart, right, wrong, large."""
+    """Columns held, right, wrong, large."""
     apart = (frame["low"] > 1.0) | (frame["high"] < 1.0)
     right = apart & ((frame["ratio"] > 1.0) == (frame["real_ratio"] > 1.0))
-    return pandas.DataFrame(
-        {
-            "held": frame["real_ratio"].between(frame["low"], frame["high"]),
-            "apart": apart,
-            "right": right,
-            "wrong": apart & ~right,
-            "large": numpy.maximum(frame["real_ratio"], 1.0 / frame["real_ratio"])
-            > 1.0 + REAL_DIFFERENCE_PERCENT / 100.0,
-        }
-    )
+    large = numpy.log(frame["real_ratio"]).abs() > numpy.log(1.0 + REAL_DIFFERENCE_PERCENT / 100.0)
+    held = frame["real_ratio"].between(frame["low"], frame["high"])
+    return pandas.DataFrame({"held": held, "right": right, "wrong": apart & ~right, "large": large})
 
 
 def judged(frame: pandas.DataFrame) -> list[Goal]:

@@ -36,11 +36,9 @@ MACHINES, QUICK_MACHINES, RUNS = 20, 2, 20
 STEPS = (calibration.STEPS_SIDE_BY_SIDE, calibration.STEPS_TOGETHER)
 PROCESS = ["host", "block", "probe", "attempt", "rank", "cpu"]
 
-OWN = {"--machines": {"type": int, "help": f"how many ({MACHINES})"}}
-
 
 def simulated(options: Options) -> pandas.DataFrame:
-    count = options.own.machines or (QUICK_MACHINES if options.quick else MACHINES)
+    count = QUICK_MACHINES if options.quick else MACHINES
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
@@ -154,4 +152,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    run_study(simulated, judged, text, own=OWN)
+    run_study(simulated, judged, text)

@@ -20,6 +20,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from shutil import which
 from typing import Any, get_args
@@ -242,7 +243,7 @@ CROSS = (
     *("-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc", "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++"),
 )
 GOOGLETEST = Path("/usr/src/googletest")
-THREADS = (1, 2)
+RUN_ON = tuple(product((HERE, WITHOUT_AVX), (1, 2)))  # processor, threads
 QUICK_CASES = 4
 
 
@@ -295,17 +296,16 @@ def main() -> int:
     libraries = set()
     for build in BUILDS:
         driver, problem = built(build)
-        for processor in (HERE, WITHOUT_AVX):
+        for processor, threads in RUN_ON:
             emulator = () if processor == HERE else AARCH64_EMULATOR if build.aarch64 else (EMULATOR, "-cpu", EMULATED)
-            for threads in THREADS:
-                why = problem or skipped(build, processor)
-                output = None if driver is None or why else run(driver, emulator, threads, path)
-                reference = reference or output
-                rows.append({"build": build.name, "processor": processor, "threads": threads}
-                            | compared(reference, output, why))  # fmt: skip
-                if output is not None:
-                    libraries.add(output.processor["library"])
-                say(*rows[-1].values(), sep=", ")
+            why = problem or skipped(build, processor)
+            output = None if driver is None or why else run(driver, emulator, threads, path)
+            reference = reference or output
+            about = {"build": build.name, "processor": processor, "threads": threads}
+            rows.append(about | compared(reference, output, why))
+            if output is not None:
+                libraries.add(output.processor["library"])
+            say(*rows[-1].values(), sep=", ")
     goals = [Goal("runs that differ", "none", *judged(rows))]
     if not options.quick:
         goals += [golden(cores) for cores in (1, os.cpu_count() or 1)]
@@ -443,17 +443,9 @@ def python_bits() -> Goal:
 
 def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, reference: Output | None) -> str:
     has = "" if reference is not None and reference.processor["avx"] + reference.processor["fma"] == "11" else " not"
-    by_run = {(row["build"], row["processor"], row["threads"]): row for row in rows}
-    lines = []
-    for build in BUILDS:
-        cells = [build.name]
-        for processor in (HERE, WITHOUT_AVX):
-            for threads in THREADS:
-                row = by_run[build.name, processor, threads]
-                cells.append(f"{row['different']} of {row['runs']}" if row["runs"] else str(row["first"]))
-        lines.append(cells)
-    header = ("build", *(f"{where}, {count} thread{'s'[: count > 1]}" for where in (HERE, WITHOUT_AVX)
-                         for count in THREADS))  # fmt: skip
+    cells = [f"{row['different']} of {row['runs']}" if row["runs"] else str(row["first"]) for row in rows]
+    header = [f"{where}, {count} thread{'s'[: count > 1]}" for where, count in RUN_ON]
+    lines = [(build.name, *cells[at * len(RUN_ON) :][: len(RUN_ON)]) for at, build in enumerate(BUILDS)]
     return (
         "## The same bits whatever compiles and runs the core\n\n"
         f"    .venv/bin/python validation/same_bits.py\n\n{cases} small simulations of HPL, the stencil and "
@@ -462,7 +454,7 @@ def text_of(rows: Sequence[Mapping[str, object]], cases: int, library: str, refe
         "the tests of `tests/golden`, predictions with all options on all shipped platforms; and intervals, "
         "factors of days and drifts, which Python computes. The C "
         f"library's own exp, log and pow {library} on the two processors, of which this one has{has} AVX and FMA."
-        "\n\n{goals}\n\n" + markdown(header, lines)
+        "\n\n{goals}\n\n" + markdown(("build", *header), lines)
     )
 
 

@@ -30,7 +30,6 @@ from lepaute.study.evaluation import Evaluate, Outcome, Point, Trial
 from lepaute.study.tune import halve
 from lepaute.study.tune_real import correct
 
-STUDY = "tuning_regret"
 REPETITIONS, REAL_RUNS, REAL_SEEDS = 200, 10, 8
 BUDGETS = (0.5, 1.0, 2.0, 4.0)
 JUDGED = (1.0, 2.0)
@@ -40,8 +39,6 @@ SHOWN = (
     *("all simulations", "Netlib", "any"),
 )
 
-OWN = {"--only": {"choices": ("factorial", "grids"), "help": "one study; the rows of the other one stay"}}
-
 
 def compared(options: Options) -> pandas.DataFrame:
     """A row a (study, method, budget, repetition): the regret in per cent; repetition -1 of what has none."""
@@ -49,17 +46,10 @@ def compared(options: Options) -> pandas.DataFrame:
     runs = runs[(runs["repeat"] == 0) & runs["seed"].isin(SEEDS)]
     rows: list[tuple[str, str, float, int, float]] = []
     for study, (real, configurations) in zip(("factorial", "grids"), studies(options), strict=True):
-        if options.own.only not in (None, study):
-            continue
         if set(runs[runs["configuration"].isin(configurations)].groupby("configuration").size()) != {len(SEEDS)}:
             sys.exit("tuning_regret.py: not all runs are simulated; run simulated_replicates.py first")
         rows += [(study, *row) for row in regrets(configurations, runs, real)]
-    columns = ["study", "method", "budget", "repetition", "regret_percent"]
-    found = pandas.DataFrame(rows, columns=columns)
-    if options.own.only and options.table(STUDY).is_file():
-        before = pandas.read_csv(options.table(STUDY))
-        found = pandas.concat([before[before["study"] != options.own.only], found], ignore_index=True)
-    return found
+    return pandas.DataFrame(rows, columns=["study", "method", "budget", "repetition", "regret_percent"])
 
 
 def regrets(
@@ -191,4 +181,4 @@ that spend at most a fifth of their time where kernels are extrapolated:
 
 
 if __name__ == "__main__":
-    run_study(compared, judged, text, needs=(FACTORIAL, GEOMETRY), own=OWN)
+    run_study(compared, judged, text, needs=(FACTORIAL, GEOMETRY))

@@ -59,7 +59,7 @@ PART = {
 
 
 def simulated(options: Options) -> pandas.DataFrame:
-    count = options.own.cases or (QUICK_CASES if options.quick else CASES)
+    count = QUICK_CASES if options.quick else CASES
     answers = []
     for number in range(count):
         run, usual, _, layout = case(number)
@@ -165,5 +165,4 @@ def text(frame: pandas.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    own = {"--cases": {"type": int, "help": f"how many ({CASES})"}}
-    run_study(simulated, judged, text, own=own)
+    run_study(simulated, judged, text)

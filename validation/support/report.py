@@ -196,14 +196,8 @@ def fewer_goals(table: Cells) -> Cells:
     header, line, *rows = table
     unmet = [row[-1] != "yes" for row in rows]
     room = max(0, MAX_GOALS - 1 - sum(unmet)) if len(rows) > MAX_GOALS else len(rows)
-    kept, left = [], 0
-    for row, missed in zip(rows, unmet, strict=True):
-        if missed or room:
-            kept.append(row)
-            room -= not missed
-        else:
-            left += 1
-    if left:
+    kept = [row for at, row in enumerate(rows) if unmet[at] or at + 1 - sum(unmet[:at]) <= room]
+    if left := len(rows) - len(kept):
         kept.append([f"{left} more: [goals.csv]({DATA}/goals.csv)", *[""] * (len(header) - 2), "yes"])
     filled = [place for place in range(len(header)) if place == 0 or any(row[place] for row in rows)]
     return [[row[place] for place in filled] for row in (header, line, *kept)]

@@ -153,15 +153,10 @@ class Findings:
 
 def named(step: Step) -> str:
     """A place in words: isend at main (solver+0x1a2b)."""
-    if step.place.is_loop:
-        first = next(step.place.calls(), None)
-        inner = f" of {first.signature[0]}" if first is not None and first.signature else ""
-        return f"the loop{inner}{_site(first.signature[2]) if first is not None and first.signature else ''}"
-    return f"{step.code}{_site(step.place.signature[2] if step.place.signature else '')}"
-
-
-def _site(site: Any) -> str:
-    return f" at {site.split(' < ')[0]}" if isinstance(site, str) and site else ""
+    first = next(step.place.calls(), None)
+    code, _, site, *_ = (first and first.signature) or ("", 0, "")
+    what = code if not step.place.is_loop else f"the loop of {code}" if code else "the loop"
+    return f"{what} at {site.split(' < ')[0]}" if site else str(what)
 
 
 def find(

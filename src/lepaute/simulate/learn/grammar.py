@@ -95,14 +95,9 @@ class Rows:
     @cached_property
     def grid(self) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
         """Sides and coordinates by dimension."""
-        return self.on_grid(self.layout)
-
-    def on_grid(self, layout: Layout) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
-        known = {ranks: layout.sides(ranks) for ranks in numpy.unique(self.size).tolist()}
-        sides = [
-            numpy.array([known[ranks][at] for ranks in self.size.tolist()], dtype="int64")
-            for at in range(layout.dimensions)
-        ]
+        known, which = numpy.unique(self.size, return_inverse=True)
+        every = numpy.array([self.layout.sides(ranks) for ranks in known.tolist()], dtype="int64")
+        sides = list(every.reshape(len(known), self.layout.dimensions)[which.reshape(-1)].T)
         quotient, coordinates = self.rank.copy(), []
         for side in reversed(sides):
             coordinates.append(quotient % side)
@@ -248,17 +243,12 @@ def peer_terms(rows: Rows, offsets: Sequence[int], rings: Sequence[int]) -> Iter
         yield Term(f"size // 2**({name} + 1) ^ rank", (size // 2 ** (turn + 1)) ^ rank.value, False)
         for dimension, (side, at) in enumerate(zip(rows.grid[0], rows.grid[1], strict=True)):
             if dimension == rows.layout.dimensions - 1 or rows.layout.dimensions == 2:
-                moved = [*rows.grid[1]]
-                moved[dimension] = at ^ 2**turn
-                texts = [*coordinates]
-                texts[dimension] = f"{coordinates[dimension]} ^ 2**{name}"
-                yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False), True, True)
-                moved[dimension] = at ^ (side // 2 ** (turn + 1))
-                texts[dimension] = f"{coordinates[dimension]} ^ {names[dimension]} // 2**({name} + 1)"
-                yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False), True, True)
-    for bit in (1, 2, 4):
-        other = rank.value ^ bit
-        yield Term(f"rank ^ {bit}", other, False)
+                halves = side // 2 ** (turn + 1), f"{names[dimension]} // 2**({name} + 1)"
+                for bits, text in ((2**turn, f"2**{name}"), halves):
+                    moved, texts = [*rows.grid[1]], [*coordinates]
+                    moved[dimension], texts[dimension] = at ^ bits, f"{coordinates[dimension]} ^ {text}"
+                    yield Term(f"here.rank_at(({', '.join(texts)}))", rows.at(moved, periodic=False), True, True)
+    yield from (Term(f"rank ^ {bit}", rank.value ^ bit, False) for bit in (1, 2, 4))
 
 
 def _on_grid(rows: Rows) -> Iterator[Term]:

@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 
 from lepaute.simulate.learn.grammar import LAYOUTS, TURNS, Layout, Rows, predicates
 from lepaute.simulate.learn.reading import BETWEEN_TWO, SENDS, Calls
-from lepaute.simulate.learn.rules import (
-    Rule,
-    find_group,
-    find_neighbours,
-    find_number,
-    find_peer,
-    find_predicate,
-    parameters_of,
-)
+from lepaute.simulate.learn.rules import Rule, find_group, find_neighbours, find_number, find_peer, find_predicate
 from lepaute.simulate.learn.structure import Place, Structure, requests_of
 
 ROOTED = frozenset(
@@ -207,7 +199,7 @@ class _Learning:
     def _rows(self, pair: NDArray[Any], turns: dict[str, NDArray[Any]] | None = None) -> Rows:
         recording = pair >> 24
         size = self.structure.ranks[recording]
-        named = parameters_of(self.parameters, recording)
+        named = {name: numpy.array(values, dtype="int64")[recording] for name, values in self.parameters.items()}
         key = (pair.tobytes(), *((name, turn.tobytes()) for name, turn in (turns or {}).items()))
         if key not in self._known_rows:
             self._known_rows[key] = Rows(self.layout, size, pair & (2**24 - 1), named, turns, self._constants)
@@ -393,35 +385,32 @@ class _Learning:
         )
         rule = None
         if observed is not None:
-            rows, peers, _ = observed
             lacking = numpy.setdiff1d(domain, present)
-            if len(lacking):
-                turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
-                at = numpy.concatenate((observed[2], lacking))
-                rule = find_peer(self._rows(at, turns), numpy.concatenate((peers, numpy.full(len(lacking), -1))))
-                if rule is None:
-                    rule = self._conditional_peer(step, domain, present, observed)
-            if rule is None:
-                rule = find_peer(rows, peers)
-                if len(lacking) and rule is not None:
+            rule = self._peer(observed, lacking)
+            if rule is None and len(lacking):
+                rule = self._conditional_peer(step, domain, present, observed)
+                if rule is None and (rule := self._peer(observed, lacking[:0])) is not None:
                     self._condition(step, domain, present)
         self._note(step, "peer", rule)
         self._note(step, "tag", self._number(events, place.depth, "tag"))
         if step.code in SENDS:
             self._note(step, "size", self._number(events, place.depth, "size"))
 
+    def _peer(self, observed: tuple[Rows, NDArray[Any], NDArray[Any]], lacking: NDArray[Any]) -> Rule | None:
+        """Rule for the partner, which some ranks lack."""
+        rows, peers, pairs = observed
+        turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
+        at, others = numpy.concatenate((pairs, lacking)), numpy.concatenate((peers, numpy.full(len(lacking), -1)))
+        return find_peer(self._rows(at, turns), others)
+
     def _conditional_peer(
         self, step: Step, domain: NDArray[Any], present: NDArray[Any], observed: tuple[Rows, NDArray[Any], NDArray[Any]]
     ) -> Rule | None:
         """Rule for the partner, of which some of the ranks of a condition have none."""
-        rows, peers, pairs = observed
         here = numpy.isin(domain, present)
         terms = (term for term in predicates(self._rows(domain)) if " or " not in term.text and not term.value.all())
         for term in islice((term for term in terms if term.value[here].all()), _MAX_CONDITIONS):
-            lacking = domain[term.value & ~here]
-            turns = {name: numpy.concatenate((turn, lacking * 0)) for name, turn in rows.turns.items()}
-            at, others = numpy.concatenate((pairs, lacking)), numpy.concatenate((peers, numpy.full(len(lacking), -1)))
-            rule = find_peer(self._rows(at, turns), others)
+            rule = self._peer(observed, domain[term.value & ~here])
             if rule is not None:
                 step.where = Rule(term.text, 2)
                 return rule

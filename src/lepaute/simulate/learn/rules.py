@@ -5,7 +5,7 @@ that hold as well are kept as rivals where they part at larger numbers of ranks:
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from math import gcd
@@ -94,20 +94,16 @@ def find_number(rows: Rows, values: NDArray[Any]) -> Rule | None:
     distinct = len(numpy.unique(values))
     if distinct == 1:
         return Rule(str(int(values[0])))
-    holding: list[tuple[int, str]] = []
-    factors: dict[int, tuple[int, int]] = {}
-    for at, term, divisor in rows.numbers:
-        fit = _proportional(term, divisor, values) or (_affine(term, values) if divisor is None else None)
-        if fit is not None:
-            factor, more, text = fit
-            holding.append((at, text))
-            factors[at] = (factor, more)
-            if len(holding) == _RIVALS:
-                break
+    fits = (
+        (at, _proportional(term, divisor, values) or (_affine(term, values) if divisor is None else None))
+        for at, term, divisor in rows.numbers
+    )
+    holding = list(islice(((at, *fit) for at, fit in fits if fit is not None), _RIVALS))
     if not holding:
         return None
-    last = holding[-1][0]
-    holding.sort(key=lambda item: (factors[item[0]][0] != 1) + (factors[item[0]][1] != 0))  # constants of a rule
+    factors, last = {at: (factor, more) for at, factor, more, _ in holding}, holding[-1][0]
+    holding.sort(key=lambda rule: (rule[1] != 1) + (rule[2] != 0))  # constants of a rule
+    texts = [(at, text) for at, _, _, text in holding]
 
     def larger() -> Iterator[tuple[int, NDArray[Any]]]:
         for at, (term, divisor) in enumerate(islice(number_terms(_probe(rows)), last + 1)):
@@ -116,7 +112,7 @@ def find_number(rows: Rows, values: NDArray[Any]) -> Rule | None:
                 value = factor * term.value if factor > 0 else term.value // -factor
                 yield at, (value if divisor is None else value // numpy.maximum(divisor.value, 1)) + more
 
-    return _with_rivals(rows, holding, larger() if len(holding) > 1 else (), distinct)
+    return _with_rivals(rows, texts, larger() if len(texts) > 1 else (), distinct)
 
 
 def _proportional(term: Term, divisor: Term | None, values: NDArray[Any]) -> tuple[int, int, str] | None:
@@ -146,18 +142,13 @@ def _proportional(term: Term, divisor: Term | None, values: NDArray[Any]) -> tup
 def _affine(term: Term, values: NDArray[Any]) -> tuple[int, int, str] | None:
     base = term.value
     low, high = int(base.argmin()), int(base.argmax())
-    if base[low] == base[high] or (values[high] - values[low]) % (base[high] - base[low]):
-        return None
-    known, first = numpy.unique(base, return_index=True)
-    if len(known) < 3:
-        return None
-    run = int(known[-1] - known[0])
-    rise = int(values[first[-1]] - values[first[0]])
-    if rise == 0 or rise % run:
+    run, rise = int(base[high] - base[low]), int(values[high] - values[low])
+    if run == 0 or rise <= 0 or rise % run:
         return None
     factor = rise // run
-    more = int(values[first[0]] - factor * known[0])
-    return (factor, more, term.scaled(factor, more)) if factor > 0 and (factor * base + more == values).all() else None
+    more = int(values[low]) - factor * int(base[low])
+    holds = (factor * base + more == values).all() and len(numpy.unique(base)) > 2
+    return (factor, more, term.scaled(factor, more)) if holds else None
 
 
 def find_peer(rows: Rows, peers: NDArray[Any]) -> Rule | None:
@@ -170,10 +161,7 @@ def find_peer(rows: Rows, peers: NDArray[Any]) -> Rule | None:
     rings = numpy.unique(((peers - rows.rank) % rows.size)[some])
     back = numpy.unique(((rows.rank - peers) % rows.size)[some])
     plain = offsets.tolist() if len(offsets) == 1 else []
-    around = (
-        [*(rings.tolist() if len(rings) == 1 else []), *(-back).tolist()] if len(back) == 1 or len(rings) == 1 else []
-    )
-    around = [ring for ring in around if ring and (len(rings) == 1 if ring > 0 else len(back) == 1)]
+    around = [int(shifts[0]) for shifts in (rings, -back) if len(shifts) == 1 and shifts[0]]
     return _first(rows, lambda at: peer_terms(at, plain, around), lambda term: (term.value == peers).all(), distinct)
 
 
@@ -197,14 +185,13 @@ def find_group(rows: Rows, members: Sequence[tuple[int, ...]]) -> Rule | None:
 
 def find_neighbours(rows: Rows, lists: Sequence[tuple[int, ...]]) -> Rule | None:
     """Rule for all ranks that a rank has messages with, in order, as places on a grid, with ends or periodic."""
-    layouts = [rows.layout] if rows.layout.order else [Layout((0,))]
-    for layout in layouts:
-        placed = Rows(layout, rows.size, rows.rank, rows.parameters)
-        for periodic in (False, True):
-            offsets = _offsets(placed, lists, periodic=periodic)
-            if offsets and _neighbours_hold(placed, lists, offsets, periodic=periodic):
-                values = len(set(zip(rows.size.tolist(), rows.rank.tolist(), strict=True)))
-                return Rule("neighbours", values, offsets=offsets, layout=layout, periodic=periodic)
+    layout = rows.layout if rows.layout.order else Layout((0,))
+    placed = Rows(layout, rows.size, rows.rank, rows.parameters)
+    for periodic in (False, True):
+        offsets = _offsets(placed, lists, periodic=periodic)
+        if offsets and _neighbours_hold(placed, lists, offsets, periodic=periodic):
+            values = len(set(zip(rows.size.tolist(), rows.rank.tolist(), strict=True)))
+            return Rule("neighbours", values, offsets=offsets, layout=layout, periodic=periodic)
     return None
 
 
@@ -260,8 +247,3 @@ def is_stencil(offsets: Sequence[tuple[int, ...]]) -> int:
         return int(3**dimensions)
     faces = [offset for offset in every if sum(map(abs, offset)) == 1]
     return 2 * dimensions + 1 if list(offsets) == faces else 0
-
-
-def parameters_of(names: Mapping[str, Sequence[int]], recording: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Values of parameters at observations, from those of every recording."""
-    return {name: numpy.array(values, dtype="int64")[recording] for name, values in names.items()}

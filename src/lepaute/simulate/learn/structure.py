@@ -142,15 +142,10 @@ def structure_of(recordings: Sequence[Calls]) -> Structure:
     bounds = numpy.searchsorted(number[order], numpy.arange(len(places) + 1))
     for at, place in enumerate(places):
         place.events = order[bounds[at] : bounds[at + 1]]
-    names = ("peer", "tag", "size", "before_s", "duration_s", "ended", "group")
+    names = ("peer", "tag", "size", "before_s", "duration_s", "ended", "group", "completed_by")
     values = {name: numpy.concatenate([getattr(calls, name) for calls in recordings]) for name in names}
-    starts = numpy.cumsum([0, *map(len, recordings)])
-    values["completed_by"] = numpy.concatenate(
-        [
-            numpy.where(calls.completed_by >= 0, calls.completed_by + start, -1)
-            for calls, start in zip(recordings, starts[:-1], strict=True)
-        ]
-    )
+    starts = numpy.cumsum([0, *map(len, recordings)])[recording]
+    values["completed_by"] += numpy.where(values["completed_by"] >= 0, starts, 0)
     structure = Structure(list(recordings), root, recording, rank, turns, values)
     structure.renumber()
     return structure
@@ -248,17 +243,16 @@ class _Merger:
             return 0.0
         key = (id(place), symbol)
         if key not in self._scores:
-            score = self._best(place.children, body)[0][0]
+            score, _ = self._best(place.children, body)
             smaller = min(sum(1 for _ in place.calls()), self.count_calls(symbol))
             self._scores[key] = score if score >= _MIN_OVERLAP * smaller else 0.0
         return self._scores[key]
 
-    def _best(self, places: Sequence[Place], symbols: Sequence[int]) -> tuple[tuple[float, ...], list[tuple[int, int]]]:
+    def _best(self, places: Sequence[Place], symbols: Sequence[int]) -> tuple[float, list[tuple[int, int]]]:
         """The best alignment: its score, and pairs of places and symbols."""
         rows, columns = len(places), len(symbols)
-        pair = numpy.array([[self._score(place, symbol) for symbol in symbols] for place in places]).reshape(
-            rows, columns
-        )
+        scores = [self._score(place, symbol) for place in places for symbol in symbols]
+        pair = numpy.array(scores).reshape(rows, columns)
         best = numpy.zeros((rows + 1, columns + 1))
         for i in range(rows - 1, -1, -1):
             for j in range(columns - 1, -1, -1):
@@ -273,7 +267,7 @@ class _Merger:
                 i += 1
             else:
                 j += 1
-        return (float(best[0, 0]),), pairs
+        return float(best[0, 0]), pairs
 
     def _aligned(self, places: list[Place], symbols: Sequence[int], nodes: list[Place]) -> list[Place]:
         """Places with those of the symbols; nodes: gets these in preorder."""
@@ -378,7 +372,7 @@ def _ends_near(place: Place, waits: set[int], sources: set[int]) -> bool:
 
 
 def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begins: NDArray[Any]) -> str:
-    """all, first or last: which of the open requests a wait ends; empty for others."""
+    """all or first: which of the open requests a wait ends; empty for others."""
     values = structure.values
     begun = begins[chosen]
     after = values["completed_by"][begun]
@@ -389,7 +383,4 @@ def _form_of_wait(structure: Structure, place: Place, chosen: NDArray[Any], begi
         return "all"
     if (values["ended"][at] != 1).any():
         return ""
-    order = numpy.lexsort((after,))  # requests by when they end
-    if (numpy.diff(order) > 0).all():
-        return "first"
-    return ""
+    return "first" if (numpy.diff(numpy.lexsort((after,))) > 0).all() else ""  # requests by when they end
