@@ -151,15 +151,16 @@ def test_a_campaign_for_a_recording_has_its_cases(tmp_path: Path) -> None:
             call(rank, "Bcast", 0, 100.0, start_s=4.0, duration_s=0.05, comm=1 + rank // 2),
             call(rank, "Comm_split", -1, 0.0, start_s=0.5, duration_s=0.03, comm=0),
         ]
-    asked = campaign_for(write(tmp_path / "run.parquet", rows))
-    assert asked.ranks == 4
-    assert asked.rows == (("Allreduce", "blocking", 12), ("Alltoall", "blocking", 1024), ("Barrier", "blocking", 0))
-    assert asked.primary == asked.rows[:2]
-    assert asked.datatype == "MPI_INT"
-    assert asked.caveats == tuple(
+    asked, caveats = campaign_for(write(tmp_path / "run.parquet", rows))
+    assert asked["rows"] == (
+        *(("Allreduce", "blocking", 12), ("Alltoall", "blocking", 1024), ("Barrier", "blocking", 0)),
+    )
+    assert asked["primary"] == asked["rows"][:2]
+    assert (asked["ranks"], asked["datatype"], asked["sizes_bytes"]) == (4, "MPI_INT", (0, 12, 1024))
+    assert caveats == [
         f"not measured: {what} of the time in collective calls"
         for what in ("MPI_Bcast of 2 ranks, 5.0 %", "MPI_Comm_split, 3.0 %")
-    )
+    ]
     alone = write(tmp_path / "alone.parquet", [call(rank, "Bcast", 0, 1.0, comm=1 + rank) for rank in range(2)])
     with pytest.raises(InputError, match="has no blocking collective call of all its ranks"):
         campaign_for(alone)

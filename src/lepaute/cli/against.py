@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from lepaute.simulate.platform import Platform
     from lepaute.simulate.prediction.comparing import Difference
 
-#: The field of a replay that an archive of `compare` may give.
-_COLLECTIVES = "collectives"
-
 
 @dataclass(frozen=True)
 class Alternative:
@@ -229,7 +226,7 @@ def both_measured(applications: "list[Application]", against: Sequence[str]) -> 
     texts = list(against)
     for at, text in enumerate(texts):
         name, _, value = text.partition("=")
-        known = name.strip() == _COLLECTIVES and len(applications) == 1 and hasattr(applications[0], _COLLECTIVES)
+        known = name.strip() == "collectives" and len(applications) == 1 and hasattr(applications[0], "collectives")
         file = collectives_of(value) if known and ".zip" in value else None
         if not isinstance(file, MeasuredFile):
             continue
@@ -245,9 +242,9 @@ def both_measured(applications: "list[Application]", against: Sequence[str]) -> 
             first, others = others[0] if others else first, [first]
         if not file.library and len(others) != 1:
             raise InputError(f"--against {text[:80]}: name one of {', '.join(others)}: {file.path}:LIBRARY")
-        texts[at] = f"{_COLLECTIVES}={file.path}:{file.library or others[0]}"
+        texts[at] = f"collectives={file.path}:{file.library or others[0]}"
         if replayed.collectives == AUTO:
-            calls = read_measured({_COLLECTIVES: MeasuredFile(file.path, first)})
+            calls = read_measured({"collectives": MeasuredFile(file.path, first)})
             applications = [replace(replayed, **calls)]
     return applications, texts
 
@@ -255,7 +252,7 @@ def both_measured(applications: "list[Application]", against: Sequence[str]) -> 
 def _operation_by_operation(reference: Any, other: Alternative) -> list[Alternative]:
     """Where both are replays that take the measured calls of two libraries, of several operations: the reference with a
     single one of the other library."""
-    before, after = (getattr(replay, _COLLECTIVES, None) for replay in (reference, other.application))
+    before, after = (getattr(replay, "collectives", None) for replay in (reference, other.application))
     if not (isinstance(before, MeasuredCalls) and isinstance(after, MeasuredCalls)):
         return []
     measured = {call.code for call in before.calls} & {call.code for call in after.calls}

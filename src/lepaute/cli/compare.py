@@ -200,10 +200,10 @@ def _measure(
     operations, where_from = [operation for operation, _ in operations_of(measuring.ops)], "--ops"
     if measuring.recording is not None:
         refuse_options(context, ("ops", "sizes", "ranks", "primary", "datatype"), "--for tells what is measured")
-        of_program = campaign_for(measuring.recording)
-        measuring = replace(measuring, ranks=(of_program.ranks,))
-        operations, where_from = [operation for operation, _, _ in of_program.rows], str(measuring.recording)
-        for caveat in of_program.caveats:
+        fields, caveats = campaign_for(measuring.recording)
+        measuring = replace(measuring, ranks=(fields["ranks"],))
+        operations, where_from = [operation for operation, _ in fields["operations"]], str(measuring.recording)
+        for caveat in caveats:
             note(f"lepaute: {measuring.recording}: {caveat}")
     refuse_options(context, unused_arguments(operations), f"no operation of {where_from} uses it")
     _days(options)  # refused before anything is measured

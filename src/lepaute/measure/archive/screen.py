@@ -41,19 +41,6 @@ def first_facts(archive: Archive, *, details: bool = False) -> tuple[str, list[t
     return printable(_answer(about)), [(name, printable(value)) for name, value in facts if value]
 
 
-def _members_by_folder(archive: Archive) -> list[tuple[str, int, int]]:
-    """(first part of the name, members, bytes) of each folder; the whole name of what is alone in its folder."""
-    members = archive.members()
-    count = Counter(name.partition("/")[0] for name in members)
-    size: Counter[str] = Counter()
-    label: dict[str, str] = {}
-    for name, member in members.items():
-        top, slash, _ = name.partition("/")
-        size[top] += member.size_bytes
-        label[top] = name if count[top] == 1 else top + slash
-    return [(label[top], count[top], size[top]) for top in sorted(count)]
-
-
 def _duration(value: object) -> str:
     seconds = number(value)
     return "" if seconds is None or not 0 <= seconds < 1e9 else moment(seconds if seconds >= 0.001 else 0)
@@ -153,9 +140,9 @@ def _next_steps(archive: Archive) -> list[tuple[str, str]]:
 
 
 def _content(archive: Archive) -> str:
-    folders = _members_by_folder(archive)
-    total = sum(size for _, _, size in folders)
-    folders.sort(key=lambda folder: "/" not in folder[0])  # folders first, then files
-    contents = ", ".join(f"{top} {count}" if count > 1 else top for top, count, _ in folders)
-    members = sum(count for _, count, _ in folders)
-    return f"{members}, {size_text(total)} (--members lists them): {contents}"
+    members = archive.members()
+    tops = Counter("".join(name.partition("/")[:2]) for name in members)  # folders, and files that are in none
+    size = size_text(sum(member.size_bytes for member in members.values()))
+    names = sorted(tops, key=lambda top: ("/" not in top, top))
+    contents = ", ".join(f"{top} {tops[top]}" if tops[top] > 1 else top for top in names)
+    return f"{len(members)}, {size} (--members lists them): {contents}"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,11 +130,7 @@ def request_of(named: Sequence[NamedLibrary], **arguments: Any) -> cases.Compari
         "factors": tuple((each.name, each.levels) for each in parse_factors(options["factors"] or ())),
     }
     if options["recording"] is not None:
-        of = campaign_for(path_of(options["recording"], "the recording"))
-        operations = tuple(dict.fromkeys(row[:2] for row in of.rows))
-        sizes = tuple(sorted({size for *_, size in of.rows}))
-        made |= {"operations": operations, "sizes_bytes": sizes, "ranks": of.ranks, "fewer_ranks": ()}
-        made |= {"primary": of.primary, "rows": of.rows, "datatype": of.datatype}
+        made |= campaign_for(path_of(options["recording"], "the recording"))[0]
     same = {name: options[name] for name in cases.ComparisonRequest.__dataclass_fields__ if name in options}
     return cases.ComparisonRequest(**same | made)
 
@@ -180,28 +176,17 @@ def _slots_of(hostfile: str | Path | None, request: Request, ranks_per_node: int
     return {check_node_name(host): count for host, count in slots.items()}
 
 
-@dataclass(frozen=True)
-class RecordedCampaign:
-    """Arguments of a campaign, as `ComparisonRequest` has them; caveats: what it leaves out, sentences."""
-
-    ranks: int
-    rows: tuple[tuple[str, str, int], ...]
-    primary: tuple[tuple[str, str, int], ...]
-    datatype: str
-    caveats: tuple[str, ...]
-
-
-def campaign_for(recording: Path) -> RecordedCampaign:
-    """Blocking collective calls of all ranks of a recording: sizes as a campaign has them, those that take most time
-    first. Raises InputError where there is none, or what is no recording."""
+def campaign_for(recording: Path) -> tuple[dict[str, Any], list[str]]:
+    """Fields of a `ComparisonRequest` for the blocking collective calls of all ranks of a recording, those that take
+    most time first, and what is not measured, sentences. Raises InputError where there is none, or no recording."""
     parts = TraceParts(recording)
     survey = Survey(parts, str(recording))
     took_s: Counter[tuple[str, int]] = Counter()
     unmeasured_s: Counter[str] = Counter()
     for part in parts:
-        rows, _, members, sizes = RecordedPart(Rows(part), survey, Operations(), OPENMPI).meetings()
-        times_s = part.end_s[rows] - part.start_s[rows]
-        for code, count, size, time_s in zip(part.name[rows], members, sizes, times_s, strict=True):
+        made, _, members, sizes = RecordedPart(Rows(part), survey, Operations(), OPENMPI).meetings()
+        times_s = part.end_s[made] - part.start_s[made]
+        for code, count, size, time_s in zip(part.name[made], members, sizes, times_s, strict=True):
             operation = (name := part.names[code]).removeprefix("MPI_")
             size_bytes = round(float(size / count if operation in _OF_PARTS else size))
             if name not in BLOCKING_OF.values() or operation not in cases.COLLECTIVES or size_bytes > cases.MAX_BYTES:
@@ -221,15 +206,18 @@ def campaign_for(recording: Path) -> RecordedCampaign:
             unmeasured_s["calls of further sizes"] += time_s
     reduced = [size for operation, size in chosen if operation in cases.REDUCTIONS]
     fitting = (name for name in _DATATYPES if not any(size % cases.DATATYPES[name] for size in reduced))
-    rows_of = [(operation, cases.BLOCKING, size) for operation, size in chosen]
-    return RecordedCampaign(
-        survey.ranks,
-        tuple(rows_of),
-        tuple(row for row, case in zip(rows_of, chosen, strict=True) if took_s[case] >= DECIDING_SHARE * total_s),
-        next(fitting),
-        tuple(
-            f"not measured: {name}, {percent(time_s / total_s)} of the time in collective calls"
-            for name, time_s in unmeasured_s.most_common()
-            if time_s > MIN_SHARE * total_s
-        ),
-    )
+    rows = tuple((operation, cases.BLOCKING, size) for operation, size in chosen)
+    caveats = [
+        f"not measured: {name}, {percent(time_s / total_s)} of the time in collective calls"
+        for name, time_s in unmeasured_s.most_common()
+        if time_s > MIN_SHARE * total_s
+    ]
+    return {
+        "operations": tuple(dict.fromkeys(row[:2] for row in rows)),
+        "sizes_bytes": tuple(sorted({size for _, size in chosen})),
+        "ranks": survey.ranks,
+        "fewer_ranks": (),
+        "rows": rows,
+        "primary": tuple(row for row in rows if took_s[row[::2]] >= DECIDING_SHARE * total_s),
+        "datatype": next(fitting),
+    }, caveats

@@ -96,7 +96,7 @@ class MeasuredCalls:
     def call(self, code: str, size_bytes: float, members: int) -> MeasuredCall | None:
         """By straight lines of logarithms over those of sizes, and below the smallest as that; None beyond the largest,
         and where nothing was measured."""
-        known = _by_size(self).get((code, members), ())
+        known = sorted(call for call in self.calls if call[:2] == (code, members))
         at = bisect_left(known, size_bytes, key=lambda call: call.size_bytes)
         if at == len(known):
             return None
@@ -108,15 +108,6 @@ class MeasuredCalls:
         mean_s = exp((1 - share) * log(below.mean_s) + share * log(above.mean_s))
         spread = (max(getattr(below, name), getattr(above, name)) for name in ("sd_log", "error"))
         return MeasuredCall(code, members, size_bytes, mean_s, *spread)
-
-
-@cache
-def _by_size(calls: MeasuredCalls) -> dict[tuple[str, int], list[MeasuredCall]]:
-    """By operation and members, sizes increasing."""
-    result: dict[tuple[str, int], list[MeasuredCall]] = {}
-    for call in sorted(calls.calls):
-        result.setdefault((call.code, call.members), []).append(call)
-    return result
 
 
 class _Row(NamedTuple):
