@@ -145,7 +145,7 @@ def printed(run: "StudyRun", *, as_json: bool, details: bool) -> None:
     width, is_clear = terminal_columns(), run.answer.decision.state("for") == "fine"
     text = answered_study(run, width, details=details)
     say(text, 2, "good" if is_clear else "doubtful", folded(run.first_line, width, 2))
-    hpl = ", HPL.dat" if (run.folder / "HPL.dat").exists() else ""
+    hpl = ", HPL.dat" if run.folder and (run.folder / "HPL.dat").exists() else ""
     note(f"{run.folder}: {run.counts}; results.csv, answer.json, report.html{hpl}")
 
 

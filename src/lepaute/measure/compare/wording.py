@@ -110,8 +110,8 @@ def answer(rows: Sequence[Verdict], left: str, right: str, scope: str, disturbed
     ]
     if of["untested"] == len(rows):
         return "; ".join([_took(rows, left, right), decision.words("", "", "", "not tested"), *slow, scope])
-    count, _, of_all, *_ = disturbed.split() or "0 of 1".split()
-    scope = f"{disturbed.partition(' by ')[0]}; {scope}" if 2 * int(count) >= int(of_all) else scope
+    bad, _, of_all, *_ = disturbed.split() or "0 of 1".split()
+    scope = f"{disturbed.partition(' by ')[0]}; {scope}" if 2 * int(bad) >= int(of_all) else scope
     return f"of {counted(len(rows), 'row')}, {', '.join([*counts, *slow])}; {scope}"
 
 
