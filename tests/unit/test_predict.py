@@ -250,7 +250,7 @@ def test_block_sizes_that_dahu_was_not_measured_at_are_not_comparable(sweep: lis
 def test_validity_is_judged_by_the_predicted_time_and_not_by_a_share_of_it() -> None:
     # Waiting dilutes: 9 % of the time of all ranks was "outside" at 2 x 128, 19 % at 16 x 16, which was not comparable.
     flat, square = predict_all(
-        [Hpl(n=10_000, nb=128, p=p, q=256 // p) for p in (2, 16)], "dahu", PredictionRequest(runs=4)
+        [Hpl(n=12_000, nb=128, p=p, q=256 // p) for p in (2, 16)], "dahu", PredictionRequest(runs=4)
     )
     assert (flat.trust.time_relative_sd or 0.0) > 0.05 > (square.trust.time_relative_sd or 1.0)
     assert (square.extrapolated_share or 0.0) > 0.2  # of computing; next to nothing of the time hangs on it

@@ -144,7 +144,7 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     assert "rivals  1 more may be as good but cannot be compared: extrapolation alone makes its time uncertain" in short
     assert "decide  `lepaute calibrate --nb 96,192`, or --real-runs N" in short
     assert [hpl.nb for hpl in read_hpl_dat(tmp_path / "ask.results" / "HPL.dat").combinations()] == [192]
-    assert "warning: not comparable, extrapolation alone makes its time uncertain by ± 17.0 %: nb=96 (1 of 2)" in said
+    assert "warning: not comparable, extrapolation alone makes its time uncertain by ± 17.2 %: nb=96 (1 of 2)" in said
     assert "warning: dlocswp is not modelled by the platform, so taken to cost nothing: dlocswp (" in said
     answer = json.loads(Path("ask.results/answer.json").read_text())
     first, second = answer["standings"]
@@ -155,7 +155,7 @@ def test_what_is_mostly_extrapolated_is_never_the_best_by_itself(tmp_path, monke
     assert answer["ahead"] == []
     assert len(answer["caveats"]) == sum(line.startswith("warning: ") for line in said.splitlines())
     page = Path("ask.results/report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
-    assert "not comparable, extrapolation alone makes its time uncertain by ± 17.0 %: nb=96" in page
+    assert "not comparable, extrapolation alone makes its time uncertain by ± 17.2 %: nb=96" in page
 
 
 FACTS = PageFacts("NB <and> grid", "Which & why?", ("lepaute study tune 'a <b>.yaml'",), "dahu, seeds 1 to 6")

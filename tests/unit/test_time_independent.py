@@ -158,7 +158,7 @@ def test_what_does_not_say_where_it_ends_may_be_cut(tmp_path: Path) -> None:
 
 def test_more_calls_than_can_be_held_and_lines_without_end_are_refused(tmp_path, monkeypatch):
     path = written(tmp_path / "all.txt", *["0 compute 1e9"] * 4)
-    monkeypatch.setattr(foreign, "MAX_TRACE_BYTES", 3 * foreign.ROW_BYTES)
+    monkeypatch.setattr(foreign.table, "MAX_TRACE_BYTES", 3 * foreign.table.ROW_BYTES)
     with pytest.raises(InputError, match=r"all.txt: has more than 3 calls; these can be held"):
         convert(path)
     monkeypatch.setattr(foreign, "LONGEST_LINE", 8)

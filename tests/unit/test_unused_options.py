@@ -21,8 +21,8 @@ MEASURED = (
 USED = {
     "compare c.zip": f"{ANSWER} primary left right scaling baseline",
     "compare a.txt b.txt": f"{ANSWER}",
-    "compare openmpi": f"{MEASURED} primary measure-only guidelines baseline",
-    "compare openmpi mpich --measure-only": f"{MEASURED} primary measure-only guidelines",
+    "compare openmpi": f"{MEASURED} for primary measure-only guidelines baseline",
+    "compare openmpi mpich --measure-only": f"{MEASURED} for primary measure-only guidelines",
     "clocks c.zip": CLOCKS_ANSWER,
     "clocks --simulate=4,1": f"{CLOCKS_ANSWER} simulate platform methods after mpiruns seed output",
 }

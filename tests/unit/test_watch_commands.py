@@ -366,14 +366,14 @@ def test_where_only_huge_changes_would_be_named_the_answer_is_that_nothing_is_kn
     status, text = answer(capsys, "test", *at)
     said = " ".join(text.split())
     assert (status, said.count(few)) == (2, 1)
-    assert said.startswith(f"Unknown: {few} least only a change of one machine of 20 % or more would be named within 6")
+    assert said.startswith(f"Unknown: {few} least only a change of one machine of 15 % or more would be named within 6")
     assert found(capsys, "test", *at)["unjudged"] == 4
     status, text = answer(capsys, "health", "n[1-4]", *at)
     assert status == 2
     assert f"n[1-4]: unknown ({few})" in " ".join(text.split())
     text = answer(capsys, "alert", "--prometheus", tmp_path / "f.prom", *at)[1]
     assert f"0 open regressions; unknown: {few}" in " ".join(text.split())
-    assert 'least_change_ratio{cluster="c"} 0.2' in (tmp_path / "f.prom").read_text()
+    assert 'least_change_ratio{cluster="c"} 0.15' in (tmp_path / "f.prom").read_text()
 
 
 def test_one_sweep_names_the_node_that_is_unlike_its_peers_and_knows_nothing_else(tmp_path, capsys) -> None:

@@ -96,9 +96,9 @@ def vectors_asked(factors: "Sequence[str | Sequence[str]]") -> list[tuple[str, .
 
 
 def check_windows(windows: Sequence[int]) -> None:
-    """Raises InputError if there is none."""
-    if not windows:
-        raise InputError("no window is given; give numbers of observations such as 1 and 5")
+    """Raises InputError if there is none, or one too long to be held."""
+    if not windows or max(windows) > 10**6:
+        raise InputError(f"windows are {[*windows]!s:.80}; give numbers of observations, 1 to 1000000, such as 1 and 5")
 
 
 def with_log10(tests: "pd.DataFrame") -> "pd.DataFrame":
