@@ -263,7 +263,7 @@ TEST(HplPath, PivotExchangesShareTheLinksOfTheirNodes) {
     const std::vector<mpi::TraceRow> waits = pivot_waits(one_leaf(1, 1, 4, 1), machine);
     for (const mpi::TraceRow& row : waits) {
         const bool first_round = (row.peer ^ static_cast<std::int32_t>(row.rank)) == 1;
-        const std::uint32_t sender = static_cast<std::uint32_t>(row.peer);
+        const auto sender = static_cast<std::uint32_t>(row.peer);
         const double bytes = sender < (first_round ? 1U : 2U) ? two_rows : one_row;
         EXPECT_EQ(row.size_bytes, bytes);
         // Rank 1 alone has received two rows in the first round, so that it begins the second a little later.
