@@ -65,6 +65,12 @@ def test_single_calls_and_their_mean_are_drawn(tmp_path: Path) -> None:
     relative_sd = np.sqrt(np.expm1(0.16))  # of a lognormal call
     assert noise.std() == pytest.approx(0.5 * relative_sd * np.sqrt(50), rel=0.15)
     errors = times(lp.Layers.only("collectives"), sd_log=0.4, error=0.1)
+    mine = measured("allreduce", "bcast", took_s=0.5, sd_log=0.4, error=0.1)
+    alone = mine.except_for("bcast", measured("bcast"))  # what stays has the same error in each run
+    again = lp.predict(
+        lp.TraceReplay(path, own_code=1.0, collectives=alone), "dahu", runs=400, layers=lp.Layers.only("collectives")
+    )
+    assert [run.time_s - base_s for run in again.run_list] == pytest.approx(errors)
     assert errors.mean() == pytest.approx(25.0, rel=0.02)
     assert errors.std() == pytest.approx(2.5, rel=0.15)
 

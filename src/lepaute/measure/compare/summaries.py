@@ -214,12 +214,11 @@ def measured_calls(archive: Archive | str | Path, library: str | None = None) ->
     calls = calls[calls["operation"].isin(COLLECTIVES)]
     family = next(about.family for about in facts.libraries if about.label == label).casefold()
     rules = next((name for name in LIBRARIES if name in family.replace(" ", "")), OPENMPI)
-    keys = ["operation", "ranks", "size_bytes"]
-    rows = [_call(key, of) for key, of in calls.groupby(keys, observed=True) if of["mpirun"].nunique() > 1]
+    name, groups = f"{label} of {where}", calls.groupby(["operation", "ranks", "size_bytes"], observed=True)
+    rows = [_call(key, of)._replace(source=name) for key, of in groups if of["mpirun"].nunique() > 1]
     if not rows:
-        several = "a blocking collective operation in two undisturbed mpiruns or more"
-        raise InputError(f"{where} does not have {several} of {label}; measure it again")
-    return MeasuredCalls(f"{label} of {where}", rules, tuple(rows))
+        raise InputError(f"{where} does not have a blocking collective operation in two undisturbed mpiruns of {label}")
+    return MeasuredCalls(name, rules, tuple(rows))
 
 
 def _call(key: Any, calls: pandas.DataFrame) -> MeasuredCall:

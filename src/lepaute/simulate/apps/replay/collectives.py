@@ -1,5 +1,4 @@
-"""Of what operations of the core a collective call consists: by the rules of an MPI library (collectives.txt), or one
-that takes what single calls of a library took, where these were measured."""
+"""Of what operations of the core a collective call consists: by rules (collectives.txt), or one, as it was measured."""
 
 import re
 from bisect import bisect_left
@@ -37,7 +36,7 @@ class Part(NamedTuple):
 
     segment_bytes : 0 for one segment;  fan_out : chains, children of a tree, or messages at once
     stands_in : for the library's algorithm, which is another one
-    Of a MEASURED one segment_bytes, fan_out and error are sd_log, mean_s and error of `MeasuredCall`.
+    Of a MEASURED one segment_bytes, fan_out, error, source are sd_log, mean_s, error, source of `MeasuredCall`.
     """
 
     code: str
@@ -47,6 +46,7 @@ class Part(NamedTuple):
     fan_out: float = 0.0
     stands_in: bool = False
     error: float = 0.0
+    source: str = ""
 
 
 MEASURED = "measured"
@@ -55,7 +55,7 @@ MEASURED = "measured"
 class MeasuredCall(NamedTuple):
     """What single calls of an operation took: of `size_bytes`, which `parts_of` takes, on so many members.
 
-    mean_s : of a call, seconds;  sd_log : standard deviation of its logarithm;  error : relative, of the mean
+    mean_s : of a call;  sd_log : of its logarithm;  error : of the mean, relative, one for calls of a name and source
     """
 
     code: str
@@ -64,6 +64,7 @@ class MeasuredCall(NamedTuple):
     mean_s: float
     sd_log: float
     error: float
+    source: str = ""
 
 
 class MeasuredFile(NamedTuple):
@@ -107,7 +108,7 @@ class MeasuredCalls:
         share = log(size_bytes / max(below.size_bytes, 1.0)) / log(above.size_bytes / max(below.size_bytes, 1.0))
         mean_s = exp((1 - share) * log(below.mean_s) + share * log(above.mean_s))
         spread = (max(getattr(below, name), getattr(above, name)) for name in ("sd_log", "error"))
-        return MeasuredCall(code, members, size_bytes, mean_s, *spread)
+        return MeasuredCall(code, members, size_bytes, mean_s, *spread, above.source)
 
 
 class _Row(NamedTuple):
@@ -122,7 +123,7 @@ def parts_of(
     if isinstance(library, MeasuredCalls):
         if blocks and (call := library.call(code, size_bytes, members)) is not None:
             base = "reduce_scatter" if code == "reduce_scatter_block" else BASE_OF.get(code, code)
-            return (Part(base, size_bytes, MEASURED, call.sd_log, call.mean_s, error=call.error),)
+            return (Part(base, size_bytes, MEASURED, call.sd_log, call.mean_s, error=call.error, source=call.source),)
         library = library.rules
     table = _table()[library]
     rows = table[code] if blocks else table.get(f"i{code}", table[code])

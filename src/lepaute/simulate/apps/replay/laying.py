@@ -321,10 +321,10 @@ class RecordedPart:
             part = parts[second]
             if part.stands_in:
                 self.operations.approximated[name] = None
-            if isinstance(self.library, MeasuredCalls):
-                if part.algorithm != MEASURED:
-                    self.operations.by_rules[name] = None
-                name = f"{name} as {self.library} measures it"
+            if part.algorithm == MEASURED:
+                name = f"{name} as measured of {part.source}"  # by which the core tells errors of means apart
+            elif isinstance(self.library, MeasuredCalls):
+                self.operations.by_rules[name] = None
             # The last part ends the request.
             tag = 0 if blocks else 1 + request if second or len(parts) == 1 else NONE
             index = self.survey.place_of[group].get(int(root[at]), 0)
