@@ -107,8 +107,8 @@ class MeasuredCalls:
         below = known[at - 1]
         share = log(size_bytes / max(below.size_bytes, 1.0)) / log(above.size_bytes / max(below.size_bytes, 1.0))
         mean_s = exp((1 - share) * log(below.mean_s) + share * log(above.mean_s))
-        spread = (max(getattr(below, name), getattr(above, name)) for name in ("sd_log", "error"))
-        return MeasuredCall(code, members, size_bytes, mean_s, *spread, above.source)
+        sd_log, error = (max(getattr(below, name), getattr(above, name)) for name in ("sd_log", "error"))
+        return MeasuredCall(code, members, size_bytes, mean_s, sd_log, error, above.source)
 
 
 class _Row(NamedTuple):
